@@ -26,7 +26,7 @@ OFFLINE := HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1|/' | column -t -s '|'
 
-$(STAMP): requirements.txt pyproject.toml
+$(STAMP): requirements.txt pyproject.toml book/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "isonb needs Python 3.11, 3.12 or 3.13 with venv; say which: make PYTHON=/path/to/python"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned packages of the book into $(VENV) (a few minutes the first time)"
@@ -37,7 +37,7 @@ $(STAMP): requirements.txt pyproject.toml
 	@case "$$($(TORCH_HERE))" in *+cpu) $(HASHED) -r <($(call pins_of,!/^(cuda|nvidia|triton)/));; \
 	  *) $(HASHED) -r requirements.txt;; esac
 	@rm -rf _build/torch
-	@$(PIP) install --quiet --no-deps --no-build-isolation -e . && $(PIP) check
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e . -e book && $(PIP) check
 	@touch $@
 
 $(TOOLS): $(STAMP) requirements-dev.txt
@@ -46,7 +46,7 @@ $(TOOLS): $(STAMP) requirements-dev.txt
 	@touch $@
 
 book: $(STAMP)  ## run every chapter and build the HTML into _build/html (SOLUTIONS=no: without solutions, into _build/handout)
-	@ISONB_SOLUTIONS=$(SOLUTIONS) $(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages build
+	@ISONB_SOLUTIONS=$(SOLUTIONS) $(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb_lab.pages build
 	@echo "The book is in _build/$(if $(filter no,$(SOLUTIONS)),handout,html)/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
 
 models: $(STAMP)  ## fetch a language model and a sentence encoder (500 MB) into the cache (MODELS=mpnet: one)
@@ -69,7 +69,7 @@ lint: $(TOOLS)  ## style, types and the chapters' own lint
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m isonb.pages lint
+	@$(BIN)/python -m isonb_lab.pages lint
 
 bench: $(TOOLS)  ## ratios against the other libraries, correctness beside each
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m tests.benchmarks
@@ -78,13 +78,13 @@ bench-gpu: $(TOOLS)  ## the same on a CUDA card
 	@$(OFFLINE) $(BIN)/python -m tests.benchmarks --card
 
 student: $(STAMP)  ## notebooks of the chapters with empty solutions, in _build/student
-	@$(BIN)/python -m isonb.pages student
+	@$(BIN)/python -m isonb_lab.pages student
 
 slides: $(STAMP)  ## slides of the two lessons, in _build/slides (after make book)
-	@$(BIN)/python -m isonb.pages slides
+	@$(BIN)/python -m isonb_lab.pages slides
 
 lab: $(STAMP)  ## open copies of the chapters in JupyterLab, to play with (ARGS="--no-browser --port 8889")
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages play
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb_lab.pages play
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab _build/lab/start.ipynb $(ARGS)
 
 edit: $(STAMP)  ## open the chapters themselves: what is saved in a notebook is saved in its .md (ARGS="...")

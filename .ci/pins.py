@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 BOOK, DEV = Path("requirements.txt"), Path("requirements-dev.txt")
+BUILD = Path("_build/pins")
 TORCH_BUILDS = [(python, machine) for python in ("3.11", "3.12", "3.13") for machine in ("x86_64", "aarch64")]
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
@@ -20,9 +21,12 @@ def resolve(extra: str, constraints: str) -> dict[str, list[str]]:
     """What an extra needs, with what installs a checkout: the hashes of each pin."""
     uv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11.5"]
     told = ["--generate-hashes", "--no-annotate", "--no-header", "--no-strip-extras"]
-    wanted = ["--extra", extra, "--group", "checkout", "--constraints", "-", "pyproject.toml"]
+    BUILD.mkdir(parents=True, exist_ok=True)
+    needs = BUILD / "needs.txt"
+    needs.write_text(f"./book[{extra}]\n.\n", encoding="utf-8")
+    wanted = ["--group", "checkout", "--constraints", "-", str(needs)]
     done = subprocess.run([*uv, *told, *wanted], input=constraints, stdout=subprocess.PIPE, text=True, check=True)
-    return pins_of(done.stdout)
+    return {pin: hashes for pin, hashes in pins_of(done.stdout).items() if "==" in pin}
 
 
 def pins_of(lock: str) -> dict[str, list[str]]:

@@ -2,8 +2,7 @@
 
 Points are rows: a cloud is a tensor ``(..., n, d)``, with an optional mask ``(..., n)`` that marks the real rows; numpy
 arrays are taken too. Bad input raises one of the errors of :mod:`isonb.errors`. ``isonb.metrics`` (torchmetrics
-classes), ``isonb.integrations``, ``isonb.lab`` and ``isonb.pages`` are imported by name and bring the libraries they
-need.
+classes), ``isonb.integrations`` and ``isonb.models`` are imported by name and bring the libraries they need.
 """
 
 # isort: skip_file

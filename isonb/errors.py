@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 CODE = "\n    "  # what stands before each line of code at the end of an error
 SCREEN = 1000  # characters of a message in a terminal
+LAB = ("lab", "cluster", "book", "dev")  # isonb-lab, and its extras
 
 
 class InputError(ValueError):
@@ -164,28 +165,49 @@ def missing(by: str, library: str, extra: str) -> DependencyError:
 def install_line(extra: str) -> str:
     """How to install this copy of isonb again, with an extra, for a shell: from where it came, and from nowhere else.
 
-    The name alone would ask the index of packages, where anybody can register it.
+    The name alone would ask the index of packages, where anybody can register it. The extras in :data:`LAB` are those
+    of isonb-lab, which needs isonb beside it.
 
-    >>> install_line("lab")
-    "pip install ...[lab]..."
+    >>> install_line("audit")
+    "pip install ...[audit]..."
     """
     kind, place = origin()
     if not kind:
-        return f"install isonb again from where it came, with its extra {extra}"
-    return f"pip install {'-e ' if kind == 'checkout' else ''}{shlex.quote(requirement(kind, place, extra))}"
+        return f"install isonb again from where it came, with {'isonb-' if extra == 'lab' else 'its extra '}{extra}"
+    editable = "-e " if kind == "checkout" else ""
+    return f"pip install {' '.join(editable + shlex.quote(one) for one in requirements(kind, place, extra))}"
 
 
-def requirement(kind: str, place: str, extra: str) -> str:
+def requirements(kind: str, place: str, extra: str) -> list[str]:
     """What pip is to install: see :func:`origin`.
 
-    >>> requirement("path", "/home/me/isonb", "lab"), requirement("index", "0.1.0", "lab")
-    ('/home/me/isonb[lab]', 'isonb[lab]==0.1.0')
-    >>> requirement("url", "git+https://example.org/isonb", "lab")
-    'isonb[lab] @ git+https://example.org/isonb'
+    >>> requirements("path", "/home/me/isonb", "audit"), requirements("index", "0.1.0", "lab")
+    (['/home/me/isonb[audit]'], ['isonb==0.1.0', 'isonb-lab==0.1.0'])
+    >>> requirements("url", "git+https://example.org/isonb", "book")
+    ['isonb @ git+https://example.org/isonb', 'isonb-lab[book] @ git+https://example.org/isonb#subdirectory=book']
     """
+    if extra not in LAB:
+        return [_requirement(kind, "isonb", place, f"[{extra}]")]
+    wanted = "" if extra == "lab" else f"[{extra}]"
+    lab = place if kind == "index" else _lab_place(place)
+    return [_requirement(kind, "isonb", place, ""), _requirement(kind, "isonb-lab", lab, wanted)]
+
+
+def _requirement(kind: str, name: str, place: str, extra: str) -> str:
     if kind == "index":
-        return f"isonb[{extra}]=={place}"
-    return f"isonb[{extra}] @ {place}" if kind == "url" else f"{place}[{extra}]"
+        return f"{name}{extra}=={place}"
+    return f"{name}{extra} @ {place}" if kind == "url" else f"{place}{extra}"
+
+
+def _lab_place(place: str) -> str:
+    """Where isonb-lab lies beside isonb: its wheel beside the wheel, else the folder ``book`` of the same source."""
+    if place.endswith(".whl"):
+        folder, _, file = place.rpartition("/")
+        return f"{folder}/{file.replace('isonb-', 'isonb_lab-', 1)}"
+    if "://" not in place:
+        return f"{place}/book"
+    url, mark, folder = place.partition("#subdirectory=")
+    return f"{url}#subdirectory={folder}/book" if mark else f"{url}#subdirectory=book"
 
 
 @functools.cache
@@ -224,7 +246,7 @@ def needs(by: str, extra: str, *modules: str) -> Iterator[None]:
 
     ``modules`` are looked for, not imported.
 
-    >>> with needs("this example", "lab"):
+    >>> with needs("this example", "audit"):
     ...     import no_such_library
     Traceback (most recent call last):
     ...

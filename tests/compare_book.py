@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import isonb
-import isonb.lab
+import isonb_lab
+from isonb_lab.papers.studies import load_study
 
 BOOK = Path(isonb.__file__).resolve().parents[1] / "book"
 TEXT = "application/papermill.record/text/plain"
@@ -26,9 +27,9 @@ TEXT = "application/papermill.record/text/plain"
 
 def verdicts() -> dict[str, list[str]]:
     """The outcome of each claim, by study and claim; where ``Study`` stands is looked up, as the file has moved."""
-    found = [part.name for part in pkgutil.walk_packages(isonb.lab.__path__, "isonb.lab.")]
+    found = [part.name for part in pkgutil.walk_packages(isonb_lab.__path__, "isonb_lab.")]
     study = importlib.import_module(next(name for name in found if name.endswith("studies.study")))
-    judged = {name: study.Study.load(name).verdicts() for name in study.STUDIES}
+    judged = {name: load_study(name).verdicts() for name in study.STUDIES}
     return {f"{name}, claim {one.claim.number}": [one.outcome] for name, claims in judged.items() for one in claims}
 
 

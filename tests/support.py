@@ -246,6 +246,6 @@ def nasty(x: Tensor, kind: str) -> Tensor:
 
 def columns_of(config):
     """The settings of a run as the columns of a recording hold them: names joined by dots, nothing where none is."""
-    from isonb.lab.runs.table import flat
+    from isonb_lab.runs.table import flat
 
     return {name: value for name, value in flat(config).items() if value is not None}

@@ -41,7 +41,7 @@ METHOD = '''
 
 from typing import ClassVar
 
-from isonb.lab.methods.shared import WithLoss, takes
+from isonb_lab.methods.shared import WithLoss, takes
 from isonb.losses.fifth import FifthLoss
 
 
@@ -58,8 +58,8 @@ METHODS = (Fifth,)
 STUDY = '''
 """Fifth: arms and its claim."""
 
-from isonb.lab.studies.design import PLAIN, Design
-from isonb.lab.studies.verdicts import Change, Claim, Prediction
+from isonb_lab.claims.design import PLAIN, Design
+from isonb_lab.claims.verdicts import Change, Claim, Prediction
 
 
 def arm_of(settings):
@@ -93,13 +93,11 @@ CHAPTER = """
 # Fifth
 
 ```{code-cell} ipython3
-from isonb import pages
-from isonb.lab.studies.study import Study
-from isonb.lab.studies.summary import claim_rows
+from isonb_lab import pages
+from isonb_lab.claims.summary import claim_rows
 
 pages.setup()
-figures = pages.figures("fifth")
-study = Study.load("fifth")
+study = load_study("fifth")
 pages.expect(study, 26, "supported")
 print(study.coverage().to_string(index=False))
 print(claim_rows(study.verdicts()))
@@ -108,18 +106,18 @@ pages.show(figures.cosines(study.runs).encode(x="cosine:Q", y="arm:N"), descript
 """
 FILES = {
     "isonb/losses/fifth.py": LOSS,
-    "isonb/lab/methods/fifth.py": METHOD,
-    "book/studies/fifth.py": STUDY,
+    "book/isonb_lab/methods/fifth.py": METHOD,
+    "book/isonb_lab/papers/fifth.py": STUDY,
     "book/experiments/fifth.yaml": GRID,
-    "book/figures/fifth.py": FIGURES,
+    "book/isonb_lab/figures/fifth.py": FIGURES,
     "book/papers/fifth.md": CHAPTER,
 }
 RUN = """
 from isonb import cli
-from isonb.lab.runs.publishing import publish
-from isonb.lab.runs.record import write_record
-from isonb.lab.sweeps.grids import load_grid
-from isonb.lab.sweeps.inline import run_all
+from isonb_lab.runs.publishing import publish
+from isonb_lab.runs.record import write_record
+from isonb_lab.sweeps.grids import load_grid
+from isonb_lab.sweeps.inline import run_all
 
 cli.main(["list", "methods"])
 cli.main(["list", "grids"])

@@ -21,8 +21,8 @@ from packaging.utils import canonicalize_name
 from test_house import foreign
 
 import isonb
-from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import scan
+from isonb_lab.runs.settings import resolve
+from isonb_lab.runs.table import scan
 
 ROOT = Path(isonb.__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -67,7 +67,7 @@ def installed(wheel, tmp_path_factory):
 def test_the_wheel_holds_what_the_checkout_has_and_passes_twine(dist, wheel):
     call(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
     names = set(zipfile.ZipFile(wheel).namelist())
-    ours = ("--cached", "--others", "--exclude-standard", "isonb", "book/experiments", "book/figures")
+    ours = ("--cached", "--others", "--exclude-standard", "isonb", "book/experiments", "book/isonb_lab/figures")
     files = [name for name in call("git", "ls-files", *ours, cwd=ROOT).splitlines() if (ROOT / name).is_file()]
     wanted = {name.replace("book/", "isonb/") for name in files}
     assert len(wanted) > 200
@@ -95,11 +95,11 @@ def test_an_installed_package_has_grids_and_pictures_and_says_where_recordings_a
     code = """
 import isonb
 from isonb.cli import main
-from isonb.lab.runs.recordings import RecordedError, recorded
-from isonb.pages import figures
+from isonb_lab.runs.recordings import RecordedError, recorded
+from isonb_lab.pages import figures
 
 print(isonb.__file__)
-print(figures("methods").side(0.1, 0.4), "doing nothing")
+print(methods.side(0.1, 0.4), "doing nothing")
 main(["list", "grids"])
 main(["sweep", "istar", "--size", "smoke", "--out", "planned", "--dry-run"])
 try:
@@ -134,9 +134,9 @@ def test_a_type_checker_sees_the_types_of_an_editable_install(tmp_path):
 
 # What is imported, the library that is not there, and the extra that brings it.
 EXTRAS = [
-    ("isonb.lab.options", "pandas", "lab"),
-    ("isonb.lab", "transformers", "lab"),
-    ("isonb.pages", "altair", "lab"),
+    ("isonb_lab.options", "pandas", "lab"),
+    ("isonb_lab", "transformers", "lab"),
+    ("isonb_lab.pages", "altair", "lab"),
     ("isonb.metrics", "torchmetrics", "metrics"),
     ("isonb.integrations.trainer", "transformers", "lab"),
     ("isonb.integrations.sentence_transformers", "sentence_transformers", "lab"),
@@ -152,7 +152,7 @@ for name, library, extra in {EXTRAS!r}:
         importlib.import_module(name)
     except ImportError as error:
         print(type(error).__name__, error)
-    for loaded in [key for key in sys.modules if key.startswith(("isonb.lab", "isonb.pages", "isonb.metrics"))]:
+    for loaded in [key for key in sys.modules if key.startswith(("isonb_lab", "isonb_lab.pages", "isonb.metrics"))]:
         del sys.modules[loaded]
     del sys.modules[library]
 """

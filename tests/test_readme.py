@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from isonb import FitWarning, cli
-from isonb.pages import __main__ as pages
-from isonb.pages.chapters import Book
+from isonb_lab.pages import __main__ as pages
+from isonb_lab.pages.chapters import Book
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -43,7 +43,7 @@ ROOMS = (
 )
 READERS = "lab/studies"  # reads what runs have left, and uses nothing that makes one
 RUNNERS = ("lab/encoders", "lab/methods")  # nor that stands below it
-MAKERS = ("isonb.lab.runs.settings", "isonb.lab.runs.publishing")
+MAKERS = ("isonb_lab.runs.settings", "isonb_lab.runs.publishing")
 TABLES = ("cli", "auditing", "lab")  # pages are written from tables: of these rooms pages use none but
 SHARED = ("lab/options", "lab/statistics")
 GROUND = "isonb.errors"  # what even the lowest room may use
@@ -132,7 +132,7 @@ def test_no_folder_is_a_hall(folder):
 
 
 def test_every_file_has_a_room(ours):
-    places = set(ours) - {"isonb", "isonb.__main__", "isonb.lab"}
+    places = set(ours) - {"isonb", "isonb.__main__", "isonb_lab"}
     assert {room(name) for name in places} == set(ROOMS)
 
 
@@ -159,34 +159,36 @@ def house(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "from isonb.lab.sweeps.execution import execute",
-        "from isonb.lab.sweeps import execution",
-        "import isonb.lab.sweeps.execution",
+        "from isonb_lab.sweeps.execution import execute",
+        "from isonb_lab.sweeps import execution",
+        "import isonb_lab.sweeps.execution",
         "from ..sweeps import execution",
         "from ..sweeps.execution import execute",
-        "def later():\n    from isonb.lab.sweeps.execution import execute",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from isonb.lab.sweeps.execution import Prepared",
+        "def later():\n    from isonb_lab.sweeps.execution import execute",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from isonb_lab.sweeps.execution import Prepared",
     ],
 )
 def test_an_arrow_up_is_seen_however_it_is_written(house, text):
     root = house(
         {"__init__.py": "", "lab/runs/record.py": text, "lab/sweeps/__init__.py": "", "lab/sweeps/execution.py": ""}
     )
-    assert forbidden(arrows(root)) == ["isonb.lab.runs.record -> isonb.lab.sweeps.execution"]
-    down = house({"lab/runs/record.py": "", "lab/sweeps/execution.py": "from isonb.lab.runs.record import Record"})
+    assert forbidden(arrows(root)) == ["isonb_lab.runs.record -> isonb_lab.sweeps.execution"]
+    down = house({"lab/runs/record.py": "", "lab/sweeps/execution.py": "from isonb_lab.runs.record import Record"})
     assert not forbidden(arrows(down))
 
 
 @pytest.mark.parametrize("target", ["sweeps/grids", "methods/istar", "encoders/loading", "runs/settings"])
 def test_studies_that_use_what_makes_runs_are_seen(house, target):
     name = target.replace("/", ".")
-    files = {"lab/studies/study.py": f"def later():\n    import isonb.lab.{name}", f"lab/{target}.py": ""}
-    assert forbidden(arrows(house(files))) == [f"isonb.lab.studies.study -> isonb.lab.{name}"]
+    files = {"lab/studies/study.py": f"def later():\n    import isonb_lab.{name}", f"lab/{target}.py": ""}
+    assert forbidden(arrows(house(files))) == [f"isonb_lab.claims.study -> isonb_lab.{name}"]
 
 
 def test_pages_that_use_the_lab_are_seen(house):
-    files = {"pages/tables.py": "import isonb.lab.options\nimport isonb.lab.runs", "lab/options.py": ""}
-    assert forbidden(arrows(house(files | {"lab/runs/__init__.py": ""}))) == ["isonb.pages.tables -> isonb.lab.runs"]
+    files = {"pages/tables.py": "import isonb_lab.options\nimport isonb_lab.runs", "lab/options.py": ""}
+    assert forbidden(arrows(house(files | {"lab/runs/__init__.py": ""}))) == [
+        "isonb_lab.pages.tables -> isonb_lab.runs"
+    ]
 
 
 def test_the_lowest_room_uses_the_ground_alone(house):
@@ -198,10 +200,10 @@ def test_the_lowest_room_uses_the_ground_alone(house):
 
 def test_a_circle_is_seen_and_a_diamond_is_none(house):
     a, b, c = (f"lab/data/{name}.py" for name in "abc")
-    files = {a: "from isonb.lab.data import b, c", b: "from isonb.lab.data import c", c: ""}
+    files = {a: "from isonb_lab.data import b, c", b: "from isonb_lab.data import c", c: ""}
     assert not circle(arrows(house(files)))
-    found = circle(arrows(house({c: "def later():\n    import isonb.lab.data.a"})))
-    assert set(found) >= {"isonb.lab.data.a", "isonb.lab.data.c"}
+    found = circle(arrows(house({c: "def later():\n    import isonb_lab.data.a"})))
+    assert set(found) >= {"isonb_lab.data.a", "isonb_lab.data.c"}
 
 
 def test_a_hall_is_seen(house):
@@ -211,7 +213,7 @@ def test_a_hall_is_seen(house):
 
 
 def test_a_file_outside_the_rooms_has_none():
-    assert room("isonb.lab.stray") is None
-    assert room("isonb.lab.optionsful") is None
-    assert room("isonb.lab.options") == "lab/options"
-    assert room("isonb.lab.data.tasks") == "lab/data"
+    assert room("isonb_lab.stray") is None
+    assert room("isonb_lab.optionsful") is None
+    assert room("isonb_lab.options") == "lab/options"
+    assert room("isonb_lab.data.tasks") == "lab/data"

@@ -2,7 +2,7 @@
 
 from isonb.errors import needs
 
-with needs("isonb.audit", "lab"):  # numpy, which torch may come without
+with needs("isonb.audit", "audit"):  # numpy, which torch may come without
     from isonb.auditing.asking import audit
     from isonb.auditing.comparing import compare
 from isonb.auditing.comparison import Comparison

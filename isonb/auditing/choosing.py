@@ -80,9 +80,9 @@ def _chosen(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
 
 
 def _named(name: str | Path, how: Encoding) -> tuple[Embedder, list[Finding]]:
-    with needs("isonb.audit of a model", "lab", "transformers", "tqdm"):
-        from isonb.lab.encoders.loading import load
-        from isonb.lab.encoders.sentence_models import load_sentences
+    with needs("isonb.audit of a model", "audit", "transformers", "tqdm"):
+        from isonb.models.loading import load
+        from isonb.models.sentence_models import load_sentences
 
     loaded = load_sentences(name, device=how.device) if how.pool == "auto" else None
     if loaded is not None:
@@ -99,7 +99,7 @@ def _sentencewise(model: Any, name: str, how: Encoding, revision: str = "") -> t
 
 
 def _tokenwise(encoder: Any, how: Encoding, from_name: bool = False) -> tuple[Embedder, list[Finding]]:
-    from isonb.lab.encoders.text_models import is_decoder
+    from isonb.models.text_models import is_decoder
 
     pool, assumed = how.pool, []
     if pool == "auto":
@@ -112,8 +112,8 @@ def _tokenwise(encoder: Any, how: Encoding, from_name: bool = False) -> tuple[Em
 
 def _together(given: Any, parts: Sequence[Any]) -> Any:
     """A transformers model and its tokenizer, in either order, as an encoder of the lab."""
-    with needs("isonb.audit of a model", "lab", "transformers", "tqdm"):
-        from isonb.lab.encoders.loading import Encoder, as_encoder
+    with needs("isonb.audit of a model", "audit", "transformers", "tqdm"):
+        from isonb.models.loading import Encoder, as_encoder
 
     if isinstance(given, Encoder):
         return given

@@ -21,7 +21,7 @@ from isonb.errors import InputError, ShapeError, fail
 from isonb.points import pool
 
 if TYPE_CHECKING:
-    from isonb.lab.encoders.loading import TokenizedSentences
+    from isonb.models.loading import TokenizedSentences
 
 LETTERS = 1000  # of a token at most: what follows so many times the longest input can't be read
 TOKENS = 16_384  # tokens of a batch, padding included
@@ -129,7 +129,7 @@ class TokenEmbedder(Embedder):
 
     def read(self, texts: Sequence[str]) -> TokenizedSentences:
         """The token numbers of each text, cut at the longest input. InputError for a text that gives no token."""
-        from isonb.lab.encoders.loading import TokenizedSentences
+        from isonb.models.loading import TokenizedSentences
 
         read = TokenizedSentences.read(self.encoder, self.readable(texts), self.max_length)
         return replace(read, pad=read.pad or 0)  # off the mask any token serves

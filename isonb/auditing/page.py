@@ -54,7 +54,7 @@ def cosine_chart(histogram: Sequence[tuple[float, int, int]], unrelated: Unrelat
 
     Where the floor is withheld all pairs are in one histogram, with a dashed line at both ends that it lies between.
     """
-    with needs("Audit.plot", "lab"):
+    with needs("Audit.plot", "audit"):
         import altair as alt
         import pandas as pd
     width = histogram[1][0] - histogram[0][0]
@@ -93,7 +93,7 @@ def cosine_chart(histogram: Sequence[tuple[float, int, int]], unrelated: Unrelat
 
 def layer_chart(layers: Sequence[Layer]) -> Any:
     """The measures by layer, each with its interval, and a dashed line for an isotropic Gaussian."""
-    with needs("Audit.plot", "lab"):
+    with needs("Audit.plot", "audit"):
         import altair as alt
         import pandas as pd
     rows = [

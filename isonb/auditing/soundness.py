@@ -127,7 +127,7 @@ def first_token_findings(embedder: Embedder, texts: Sequence[str]) -> Iterator[F
     """A warning where a mean over the last layer has it, else a note; nothing of models that are read by [CLS]."""
     if not isinstance(embedder, TokenEmbedder) or embedder.pool == "cls":
         return
-    from isonb.lab.encoders.loading import forward
+    from isonb.models.loading import forward
 
     sentences = embedder.read(texts[:BATCH])
     device = next(embedder.encoder.model.parameters()).device

@@ -154,7 +154,7 @@ def _by_scipy(x: Tensor, mask: Tensor | None, metric: Metric) -> Tensor:
         from scipy.spatial.distance import pdist, squareform
     except ImportError:
         if metric in SCIPY or not isinstance(metric, str):
-            raise missing(f"metric={metric!r}", "scipy", "lab") from None
+            raise missing(f"metric={metric!r}", "scipy", "audit") from None
         fail(InputError, "metric must be a name that is known", repr(metric), _nearest(metric))
     if x.requires_grad and torch.is_grad_enabled():
         names = ", ".join(("euclidean", *SQUARES, *EXPONENTS))

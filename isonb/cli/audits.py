@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.cli.limits import broken, check_names, limit
+from isonb.cli.parsers import MANY, add_command
 from isonb.errors import InputError, fail
 from isonb.runtime.files import deliver
 
@@ -24,6 +25,55 @@ STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
 class AuditError(InputError):
     """A file that doesn't hold what it should, or a rule that can't be read."""
+
+
+def add_audit(name: str, commands: Any) -> None:
+    """The options of ``isonb audit``."""
+    examples = (
+        "isonb audit vectors.npy\n"
+        "isonb audit table.parquet --name embedding --fail-on fault --fail-on 'mean cosine>0.5'\n"
+        "isonb audit minilm --texts lines.txt --work cache --html report.html\n"
+        "isonb audit minilm --texts lines.txt --pairs pairs.csv --false-match-rate 0.01\n"
+        "isonb audit run.npz --name passages --queries run.npz --queries-name queries\n"
+        "isonb audit vectors.npy --rows faulty.csv --fix fixed.npy\n"
+        "isonb audit float32.npy --compare float16.npy --fail-on 'overlap@10<0.95'\n"
+        "isonb audit minilm --compare tiny --texts lines.txt"
+    )
+    text = "say what vectors or a model are like: defects, the cosine of random rows, the shape, what would help"
+    parser = add_command(name, commands, text, examples)
+    add = parser.add_argument
+    formats = "arrays, tables, tensors, indexes, or a folder of them"
+    add("vectors", metavar="FILE|MODEL", help=f"vectors, one per row: {formats}; with --texts a model")
+    add("--name", help="array of an archive, or column of a table, where there are several")
+    add("--sample", type=int, default=5000, help="rows that the shape is measured on (%(default)s)")
+    add("--seed", type=int, default=0, help="seed of the sample (%(default)s)")
+    add("--pairs", metavar="FILE", help="table of text1, text2, label (of vectors row1, row2, label)")
+    add("--queries", metavar="FILE", help="vectors of queries (of a model: texts), for a threshold without labels")
+    text = "share of false matches that the threshold lets through (%(default)s)"
+    add("--false-match-rate", type=float, default=0.01, metavar="SHARE", help=text)
+    add("--queries-name", metavar="NAME", help="array or column of the queries, where there are several")
+    add("--compare", metavar="FILE|MODEL", help="the same rows from elsewhere: say what moved")
+    add("--compare-name", metavar="NAME", help="its array or column (that of --name)")
+    add("--html", metavar="FILE", help="write a report that opens without a network")
+    add("--json", metavar="FILE", help="write every number and finding")
+    add("--rows", metavar="FILE", help="write the number of every row that a finding names, as CSV")
+    text = "write the vectors with what is advised done, and say before and after on held-out rows and pairs"
+    add("--fix", metavar="FILE.npy", help=text)
+    rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
+    add("--fail-on", metavar="RULE", help=rule, **MANY)
+    add = parser.add_argument_group("of a model").add_argument
+    add("--texts", metavar="FILE", help=".txt with one text per line, or .jsonl, .csv, .tsv or .parquet")
+    add("--column", metavar="NAME", help="column of the texts, where it isn't called text")
+    add("--work", metavar="DIR", help="keep the vectors there; an audit that was cut short goes on from them")
+    add("--pool", default="auto", help="mean, cls, last, or as the model's folder says (%(default)s)")
+    add(
+        "--prompt",
+        metavar="NAME",
+        help='one of the model\'s prompts for all texts, "" for none (each side has its own)',
+    )
+    add("--max-length", type=int, help="most tokens of a text that are read (the model's own, or 256)")
+    add("--batch-size", type=int, default=32, help="texts at a time (%(default)s)")
+    add("--device", default="cpu", help="where the model runs (%(default)s)")
 
 
 def run_audit(options: argparse.Namespace) -> int:
@@ -140,7 +190,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _table(path: Path) -> Any:
-    from isonb.lab.data.own_files import read_file
+    from isonb.runtime.tables import read_file
 
     if not path.is_file():
         fail(AuditError, "texts and pairs must be in a file", f"no file {path}", "Check the path.")

@@ -28,7 +28,7 @@ def as_callback(monitor: Monitor) -> Monitor:
     """The monitor, made a callback of each Lightning that is imported, or of the one that is installed."""
     names = [name for name in PACKAGES if name in sys.modules]
     names = names or [name for name in PACKAGES if importlib.util.find_spec(name.partition(".")[0])]
-    with needs("IsotropyMonitor.lightning", "lab"):
+    with needs("IsotropyMonitor.lightning", "hf"):
         bases = [importlib.import_module(f"{name}.callbacks").Callback for name in names or PACKAGES]
     new = tuple(base for base in bases if not isinstance(monitor, base))
     if new:

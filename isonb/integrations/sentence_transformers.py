@@ -18,7 +18,7 @@ from isonb.integrations.hidden_states import unwrapped
 from isonb.integrations.union import asked, trainable, warn_of_half_weights
 from isonb.layers import SoftDecay
 
-with needs("isonb.integrations.sentence_transformers", "lab"):
+with needs("isonb.integrations.sentence_transformers", "hf"):
     from sentence_transformers.base.losses import uses_gradient_cache
     from sentence_transformers.base.modules import Dense, Module
     from sentence_transformers.sentence_transformer.losses.adaptive_layer import ForwardDecorator as AdaptiveLayer

@@ -31,7 +31,7 @@ from isonb.losses.istar import ShrinkageCovariance
 from isonb.numerics.distributed import process_group
 from isonb.points import Layers, Mode
 
-with needs("isonb.integrations.trainer", "lab"):
+with needs("isonb.integrations.trainer", "hf"):
     from safetensors import safe_open
     from safetensors.torch import save_file
     from transformers import TrainerCallback

@@ -195,7 +195,7 @@ class AffineTransform(Transform):
 
 def write_folder(folder: str | Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write ``config`` and ``tensors`` to ``folder``, made if missing."""
-    with needs("a folder of fitted state", "lab"):
+    with needs("a folder of fitted state", "hf"):
         from safetensors.torch import save_file
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -206,7 +206,7 @@ def write_folder(folder: str | Path, config: dict[str, Any], tensors: dict[str, 
 
 def read_folder(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Read what :func:`write_folder` wrote; :class:`~isonb.errors.InputError` where a file is missing or broken."""
-    with needs("a folder of fitted state", "lab"):
+    with needs("a folder of fitted state", "hf"):
         from safetensors.torch import load_file
     path = Path(folder)
     for name in (CONFIG, WEIGHTS):

@@ -14,7 +14,7 @@ from isonb import cli
 from isonb.auditing.defects import SEVERITIES
 from isonb.auditing.measured import jackknife
 from isonb.errors import ShapeError
-from isonb.lab.statistics.seeds import student
+from isonb_lab.statistics.seeds import student
 
 N, D = 600, 24
 SEEDS = int(os.environ.get("ISONB_SEEDS", "5"))  # clouds a defect is planted in; 20 by hand

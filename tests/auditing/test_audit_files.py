@@ -17,8 +17,8 @@ from isonb import cli
 from isonb.auditing.embedders import TokenEmbedder
 from isonb.cli.audits import read_pairs, read_texts
 from isonb.errors import InputError
-from isonb.lab.data import corpus
-from isonb.lab.encoders.loading import load
+from isonb.models.loading import load
+from isonb_lab.data import corpus
 
 TEXTS = [sentence.text for sentence in corpus.sentences()][:60]
 

@@ -11,8 +11,8 @@ from isonb.auditing.asking import audit
 from isonb.auditing.embedders import TokenEmbedder
 from isonb.auditing.reading.rows import rows_of
 from isonb.errors import InputError, ShapeError
-from isonb.lab.data import corpus
-from isonb.lab.encoders.loading import load, load_for_training
+from isonb.models.loading import load, load_for_training
+from isonb_lab.data import corpus
 from tests.lab import random_models
 
 TEXTS = [sentence.text for sentence in corpus.sentences()][:120]

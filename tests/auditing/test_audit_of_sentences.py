@@ -15,9 +15,9 @@ from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.models import Store
 from isonb.errors import InputError, ShapeError
 from isonb.integrations.sentence_transformers import TokenSoftDecay, append_transform
-from isonb.lab.data import corpus
-from isonb.lab.encoders.catalogue import ModelError
+from isonb.models.catalogue import ModelError
 from isonb.transforms import AllButTheTop, Whitening
+from isonb_lab.data import corpus
 
 TEXTS = [sentence.text for sentence in corpus.sentences()][:60]
 LONG = [*TEXTS, " ".join(TEXTS[:9])]

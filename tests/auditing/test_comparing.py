@@ -172,7 +172,7 @@ def test_a_rotation_is_named(x):
 
 
 def test_two_encoders_on_the_same_texts(tmp_path, capsys):
-    from isonb.lab.data.corpus import sentences
+    from isonb_lab.data.corpus import sentences
 
     texts = [sentence.text for sentence in sentences()][:60]
     (tmp_path / "t.txt").write_text("\n".join(texts))

@@ -15,8 +15,8 @@ from isonb import cli
 from isonb.auditing.defects import copies
 from isonb.auditing.reading.rows import read
 from isonb.errors import DegenerateError
-from isonb.lab.data.corpus import sentences
-from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
+from isonb.models.catalogue import EMBEDDED, embedded_folder
+from isonb_lab.data.corpus import sentences
 
 
 def draw(seed=0):

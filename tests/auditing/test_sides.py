@@ -14,7 +14,7 @@ from isonb.auditing.models import _pairs as pairs_of
 from isonb.auditing.sides import two_sided, ways
 from isonb.cli import main
 from isonb.errors import InputError
-from isonb.lab.data.corpus import sentences
+from isonb_lab.data.corpus import sentences
 from tests.lab.random_models import save
 
 TEXTS = [sentence.text for sentence in sentences()]

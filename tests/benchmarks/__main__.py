@@ -18,7 +18,7 @@ import threadpoolctl
 import torch
 
 from isonb.runtime import files
-from isonb.runtime.places import RECORDINGS_FOLDER
+from isonb_lab.places import RECORDINGS_FOLDER
 from tests.benchmarks import functions, measures, memory, peers, training
 from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Comparison, Peak, Peer, Row, limits, surroundings, table, write

@@ -13,10 +13,10 @@ import time
 import torch
 from torch.nn import functional as F
 
-from isonb.lab.encoders import state_files
-from isonb.lab.encoders.loading import load_for_training
-from isonb.lab.encoders.lower_layers import first_layers, layer_list, trained_above
+from isonb.models.loading import load_for_training
 from isonb.points import mean_pool
+from isonb_lab.encoders import state_files
+from isonb_lab.encoders.lower_layers import first_layers, layer_list, trained_above
 
 TEXTS, LENGTH, STEPS = 32, 24, 3
 

@@ -12,11 +12,11 @@ from torch import Tensor
 
 import isonb
 from isonb.barcodes.trees import spanning_tree
-from isonb.lab.engines.finetune import prepare
-from isonb.lab.engines.stages import EVALUATED, Finetuning
-from isonb.lab.engines.trainer import train
 from isonb.numerics.distances import lengths_between, pulled
 from isonb.numerics.products import gram
+from isonb_lab.engines.finetune import prepare
+from isonb_lab.engines.stages import EVALUATED, Finetuning
+from isonb_lab.engines.trainer import train
 from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
 from tests.benchmarks.measures import shrinkage_matrix
 from tests.benchmarks.peers import there

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from isonb.pages import chapters
-from isonb.pages.chapters import Book
-from isonb.runtime.locks import held
+from isonb_lab.pages import chapters
+from isonb_lab.pages.chapters import Book
+from isonb_lab.runtime.locks import held
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SAMPLE = Path(__file__).parent / "sample"
@@ -18,7 +18,7 @@ def make_book(root):
     shutil.copytree(SAMPLE, root, dirs_exist_ok=True)
     config = (REPOSITORY / "_config.yml").read_text(encoding="utf-8")
     static = (REPOSITORY / "isonb" / "pages" / "static").as_posix()
-    (root / "_config.yml").write_text(config.replace("isonb/pages/static", static), encoding="utf-8")
+    (root / "_config.yml").write_text(config.replace("book/isonb_lab/pages/static", static), encoding="utf-8")
     for page in ("status.md", "bibliography.md"):
         text = (REPOSITORY / "book" / "reference" / page).read_text(encoding="utf-8")
         (root / "book" / page).write_text(text.replace("../../_build", "../_build"), encoding="utf-8")
@@ -48,7 +48,7 @@ def book(tmp_path):
 @pytest.fixture(scope="session")
 def built(tmp_path_factory, stand_in):
     """The sample book, executed and built once a test run, whatever the number of workers; tests must not change it."""
-    from isonb.pages.__main__ import main
+    from isonb_lab.pages.__main__ import main
 
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

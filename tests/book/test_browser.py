@@ -11,9 +11,9 @@ import pytest
 from browser import HTML, open_page, opens, pages_of, settle, use_theme
 
 import isonb
-from isonb.pages import chapters
-from isonb.pages.chapters import Book
-from isonb.pages.run import Job
+from isonb_lab.pages import chapters
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.run import Job
 
 PAGES = pages_of(HTML)
 CHARTS = [page for page in PAGES if 'class="isonb-vega"' in page.read_text(encoding="utf-8")]

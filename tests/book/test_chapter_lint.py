@@ -2,10 +2,10 @@
 
 import pytest
 
-from isonb.pages import lint
-from isonb.pages.__main__ import main
-from isonb.pages.chapters import Book
-from isonb.pages.errors import LintError
+from isonb_lab.pages import lint
+from isonb_lab.pages.__main__ import main
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.errors import LintError
 
 FIGURE = (
     "---\nmystnb:\n  figure:\n    caption: Points on a circle, cut off by a slider.\n"

@@ -15,12 +15,12 @@ import pytest
 from plain import plain_chapter
 from waiting import gone, until
 
-from isonb.pages import build as building
-from isonb.pages import chapters, run
-from isonb.pages.__main__ import EXAMPLES, main, parser
-from isonb.pages.chapters import Book
-from isonb.pages.errors import ChapterError, ParameterError
-from isonb.pages.run import Job
+from isonb_lab.pages import build as building
+from isonb_lab.pages import chapters, run
+from isonb_lab.pages.__main__ import EXAMPLES, main, parser
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.errors import ChapterError, ParameterError
+from isonb_lab.pages.run import Job
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_second_run_runs_nothing_and_gives_the_same_bytes(built, no_kernel):
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (built.root / "book").glob("*.ipynb")}
     assert len(before) == 1
     assert main(["--root", str(built.root), "execute", "--quiet"]) == 0
-    from isonb.pages.build import write_pages
+    from isonb_lab.pages.build import write_pages
 
     write_pages(Book(built.root), [job_of(Book(built.root))])
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
@@ -106,7 +106,7 @@ def test_the_examples_of_the_help_do_what_they_say():
     lines = [line.split("  ")[1].strip() for line in EXAMPLES.splitlines()[1:]]
     assert len(lines) == 7
     for line in lines:
-        arguments = parser().parse_args(line.removeprefix("python -m isonb.pages ").split())
+        arguments = parser().parse_args(line.removeprefix("python -m isonb_lab.pages ").split())
         for chapter in real.pick(getattr(arguments, "chapters", [])):
             chapter.validate(dict(getattr(arguments, "p", [])))
 
@@ -138,7 +138,7 @@ def command(book, tmp_path):
         # the shell may have told us to ignore Ctrl-C, and a process hands that on
         default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
         options = {"env": {**os.environ, "TMPDIR": str(temporary)}, "stderr": subprocess.PIPE, "text": True}
-        line = [sys.executable, "-m", "isonb.pages", "--root", str(book.root), *words]
+        line = [sys.executable, "-m", "isonb_lab.pages", "--root", str(book.root), *words]
         process = subprocess.Popen(line, preexec_fn=default, **options)
         started.append(process)
         return process

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(chromium() is None, reason
 CELL = """\
 import altair as alt
 
-from isonb import pages
+from isonb_lab import pages
 
 pages.setup()
 

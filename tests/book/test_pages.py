@@ -7,15 +7,15 @@ import shutil
 import nbformat
 import pytest
 
-from isonb.pages.__main__ import main
-from isonb.pages.build import html, mathjax, write_pages
-from isonb.pages.chapters import Book
-from isonb.pages.errors import BuildError, PairingError
-from isonb.pages.lint import canonical
-from isonb.pages.notebooks.plain import put_outputs
-from isonb.pages.notebooks.words import Index
-from isonb.pages.outputs import harvest
-from isonb.pages.run import Job
+from isonb_lab.pages.__main__ import main
+from isonb_lab.pages.build import html, mathjax, write_pages
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.errors import BuildError, PairingError
+from isonb_lab.pages.lint import canonical
+from isonb_lab.pages.notebooks.plain import put_outputs
+from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.outputs import harvest
+from isonb_lab.pages.run import Job
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_built_notebook_that_was_run_is_written_anew_and_one_that_was_edited_i
     assert "An edit." in chapter.notebook.read_text(encoding="utf-8")
     command = ["--root", str(copy.root), "pair"]
     assert main(command) == 1
-    assert "drop it: python -m isonb.pages pair --force book/sample" in capsys.readouterr().err
+    assert "drop it: python -m isonb_lab.pages pair --force book/sample" in capsys.readouterr().err
     assert main([*command, "--force"]) == main(command) == 0
     assert chapter.notebook.read_bytes() == before, "with what the last run made"
     assert chapter.source.read_text(encoding="utf-8") == source

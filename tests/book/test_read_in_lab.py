@@ -12,9 +12,9 @@ from browser import chromium, launch
 from lab_server import TOKEN, end_kernels, idle_kernel, jupyter_lab
 from playwright.sync_api import sync_playwright
 
-from isonb.pages.__main__ import main
-from isonb.pages.chapters import Book
-from isonb.pages.notebooks.words import Index
+from isonb_lab.pages.__main__ import main
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.notebooks.words import Index
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")]
 

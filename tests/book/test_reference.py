@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import isonb
-from isonb.lab.methods import methods
+from isonb_lab.methods import methods
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from isonb import pages
-from isonb.lab.studies.study import Study
+from isonb_lab.figures.claims import claims_anchor
+from isonb_lab.papers.studies import load_study
 
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
-claims_anchor = pages.figures("claims").claims_anchor
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 
 pytestmark = pytest.mark.browser  # which runs after the book is built
@@ -36,7 +35,7 @@ def test_each_mark_leads_to_the_claims_and_these_to_their_runs(paper):
     assert set(marks) == {claims_anchor(paper)}
     assert f"reference/runs.html#{runs}" in section(page(f"papers/{paper}_more"), claims_anchor(paper))
     listed = section(page("reference/runs"), runs)
-    for row in pages.figures("runs").run_rows(Study.load(paper)):
+    for row in runs.run_rows(load_study(paper)):
         assert row["run"] in listed
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from isonb.cli import commands
-from isonb.lab.runs.record import Record, write_record
-from isonb.lab.sweeps.outcomes import Outcome
+from isonb_lab.cli import commands
+from isonb_lab.runs.record import Record, write_record
+from isonb_lab.sweeps.outcomes import Outcome
 
 
 @pytest.fixture

@@ -12,18 +12,18 @@ import pytest
 
 import isonb
 from isonb import cli
-from isonb.cli import commands
-from isonb.cli.summary import summary
 from isonb.errors import install_line
-from isonb.lab.data.tasks import TASKS
-from isonb.lab.methods import methods
-from isonb.lab.runs.protocols import PROTOCOLS
-from isonb.lab.runs.record import Record, write_record
-from isonb.lab.runs.settings import plan, resolve
-from isonb.lab.sweeps import cost
-from isonb.lab.sweeps.grids import grid_sizes, load_grid
-from isonb.lab.sweeps.outcomes import Outcome, Report
 from isonb.measures.registry import MEASURES
+from isonb_lab.cli import commands
+from isonb_lab.cli.summary import summary
+from isonb_lab.data.tasks import TASKS
+from isonb_lab.methods import methods
+from isonb_lab.runs.protocols import PROTOCOLS
+from isonb_lab.runs.record import Record, write_record
+from isonb_lab.runs.settings import plan, resolve
+from isonb_lab.sweeps import cost
+from isonb_lab.sweeps.grids import grid_sizes, load_grid
+from isonb_lab.sweeps.outcomes import Outcome, Report
 
 GRIDS = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
 GRID = str(GRIDS / "shrink_the_longest.yaml")
@@ -151,7 +151,7 @@ def test_run_takes_options_of_the_method_and_settings(executed, tmp_path):
 
 
 def test_a_missing_library_says_how_to_get_it(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "isonb.cli.commands", None)
+    monkeypatch.setitem(sys.modules, "isonb_lab.cli.commands", None)
     assert cli.main(["list", "tasks"]) == 2
     assert install_line("lab") in capsys.readouterr().err
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from isonb.lab.methods import Method
-from isonb.lab.options import option
+from isonb_lab.methods import Method
+from isonb_lab.options import option
 
 
 class Loss(nn.Module):

@@ -7,8 +7,8 @@ import pytest
 from altair import Chart, Data
 
 from isonb.cli import main
-from isonb.lab.runs.record import Record, write_record
 from isonb.runtime.told import Picture, Section, as_page
+from isonb_lab.runs.record import Record, write_record
 
 WORD = "<img src=x onerror=alert(1)>\x1b[2K\u202e::|"
 

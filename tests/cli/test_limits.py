@@ -83,7 +83,7 @@ def steps():
 @pytest.mark.slow
 def test_the_example_workflow_runs(tmp_path):
     """Its commands on files of the names that it has, with the model that comes along; a rule too strict ends it."""
-    from isonb.lab.data.corpus import sentences
+    from isonb_lab.data.corpus import sentences
 
     texts = [sentence.text for sentence in sentences()]
     (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n")

@@ -11,13 +11,13 @@ import pytest
 from one_line import assert_one_line
 
 from isonb import cli
-from isonb.cli import commands
-from isonb.cli import summary as bars
-from isonb.lab.encoders import locate
-from isonb.lab.runs.record import Record, write_record
-from isonb.lab.sweeps import execution
-from isonb.lab.sweeps.execution import prepare
-from isonb.lab.sweeps.outcomes import Outcome
+from isonb.models import locate
+from isonb_lab.cli import commands
+from isonb_lab.cli import summary as bars
+from isonb_lab.runs.record import Record, write_record
+from isonb_lab.sweeps import execution
+from isonb_lab.sweeps.execution import prepare
+from isonb_lab.sweeps.outcomes import Outcome
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 SMOKE = {"task": "english_sentiment", "protocol": "smoke"}

@@ -7,8 +7,8 @@ import pytest
 
 from isonb.cli import main
 from isonb.errors import SCREEN
-from isonb.lab.data.own import own_task
-from isonb.lab.sweeps.outcomes import Outcome
+from isonb_lab.data.own import own_task
+from isonb_lab.sweeps.outcomes import Outcome
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Chapters that need no library, so that they start fast."""
 
-from isonb.pages.chapters import Book
+from isonb_lab.pages.chapters import Book
 
 
 def plain_chapter(book, name, *cells, parameters="n: int = 3  # a number; range 1..9"):

@@ -6,9 +6,9 @@ from scipy.stats import spearmanr
 
 from isonb.errors import ShapeError
 from isonb.integrations.mteb import TransformedEncoder
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.sts import pair_cosine
 from isonb.transforms import Whitening
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.sts import pair_cosine
 
 
 def letters(texts):

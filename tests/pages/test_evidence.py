@@ -2,7 +2,7 @@
 
 import pytest
 
-from isonb import pages
+from isonb_lab import pages
 
 
 @pytest.mark.parametrize(

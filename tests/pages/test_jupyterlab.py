@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from lab_server import TOKEN, jupyter_lab
 
-from isonb.pages.chapters import Book
+from isonb_lab.pages.chapters import Book
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = Book(ROOT).chapters

@@ -15,7 +15,7 @@ LIMIT = 240  # seconds, for a busy machine
 SETUP = """\
 import altair as alt
 
-from isonb import pages
+from isonb_lab import pages
 
 pages.setup()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isonb.pages.errors import ParameterError
-from isonb.pages.parameters import Parameter, parse_parameters, validate_parameters
+from isonb_lab.pages.errors import ParameterError
+from isonb_lab.pages.parameters import Parameter, parse_parameters, validate_parameters
 
 CELL = """
 # everything a reader may change

@@ -4,8 +4,8 @@ import pytest
 import torch
 from support import normal
 
-from isonb.lab.data.corpus import sentences
-from isonb.pages.charts.sentences import plane, sentence_clouds, turned_cloud
+from isonb_lab.data.corpus import sentences
+from isonb_lab.pages.charts.sentences import plane, sentence_clouds, turned_cloud
 
 SOME = sentences()[:40]
 X = normal(40, 6) @ torch.diag(torch.tensor([5.0, 3.0, 1.0, 1.0, 0.5, 0.1], dtype=torch.float64))

@@ -9,12 +9,12 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from playwright.sync_api import sync_playwright
 
-from isonb.pages.__main__ import main
-from isonb.pages.chapters import Book
-from isonb.pages.notebooks.plain import CAPTION
-from isonb.pages.notebooks.slides import ASSETS, slides_of, write_slides
-from isonb.pages.run import Job
-from isonb.pages.vega import MIME
+from isonb_lab.pages.__main__ import main
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.notebooks.plain import CAPTION
+from isonb_lab.pages.notebooks.slides import ASSETS, slides_of, write_slides
+from isonb_lab.pages.run import Job
+from isonb_lab.pages.vega import MIME
 from tests.book.browser import chromium, launch, open_page
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,9 +6,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from isonb.pages.chapters import Book
-from isonb.pages.lint import problems
-from isonb.pages.run import Job, execute
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.lint import problems
+from isonb_lab.pages.run import Job, execute
 
 BOOK = Book(Path(__file__).resolve().parents[2])
 each_chapter = pytest.mark.parametrize("chapter", BOOK.chapters, ids=lambda chapter: chapter.slug)

@@ -8,10 +8,10 @@ import nbclient
 import nbformat
 import pytest
 
-from isonb.pages.__main__ import main
-from isonb.pages.chapters import Book
-from isonb.pages.notebooks.plain import FOLDED
-from isonb.pages.notebooks.student import EMPTY, names, needed_from_solutions, student
+from isonb_lab.pages.__main__ import main
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.notebooks.plain import FOLDED
+from isonb_lab.pages.notebooks.student import EMPTY, names, needed_from_solutions, student
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = Book(ROOT)

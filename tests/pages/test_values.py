@@ -10,8 +10,8 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from isonb import pages
-from isonb.pages.errors import PageError
+from isonb_lab import pages
+from isonb_lab.pages.errors import PageError
 
 
 @pytest.fixture

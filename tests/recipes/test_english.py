@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.tree import DecisionTreeClassifier
 
-from isonb.lab.data import tasks as shipped
+from isonb_lab.data import tasks as shipped
 
 suite = functools.cache(english.suite)  # rows are only read here
 CLASSIFIED = [name for name, task in TASKS.items() if task.kind == "classification"]

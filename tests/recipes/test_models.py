@@ -11,11 +11,11 @@ import pytest
 import smollm2
 import wheels
 
-from isonb.cli import lists
 from isonb.errors import DependencyError, InputError
-from isonb.lab.encoders import catalogue
-from isonb.lab.encoders.catalogue import CACHE_VARIABLE, EMBEDDED, ModelError
-from isonb.lab.encoders.loading import load
+from isonb.models import catalogue
+from isonb.models.catalogue import CACHE_VARIABLE, EMBEDDED, ModelError
+from isonb.models.loading import load
+from isonb_lab.cli import lists
 
 FETCHED = [name for name, entry in EMBEDDED.items() if entry.fetched]
 

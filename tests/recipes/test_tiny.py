@@ -10,7 +10,7 @@ import transformers
 from pretraining import training
 from safetensors.torch import load_file
 
-from isonb.lab.encoders import catalogue, loading
+from isonb.models import catalogue, loading
 
 SMALL = {"layers": 1, "width": 16, "batch": 64, "length": 16, "vocabulary": 200, "steps": 12}
 

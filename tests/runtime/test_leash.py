@@ -10,8 +10,8 @@ import threading
 import pytest
 from waiting import gone, until
 
-from isonb.runtime import leash
-from isonb.runtime.leash import LONGEST_TEXT, Leash
+from isonb_lab.runtime import leash
+from isonb_lab.runtime.leash import LONGEST_TEXT, Leash
 
 TASKS = """
 import os, pathlib, subprocess, sys, tempfile, time

@@ -13,8 +13,8 @@ import pandas as pd
 from dial import deployed
 
 from isonb.errors import DependencyError, InputError
-from isonb.lab.encoders.catalogue import models_folder
-from isonb.runtime.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
+from isonb.models.catalogue import models_folder
+from isonb_lab.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
 
 FOLDER = RECORDINGS_FOLDER / "deployed"
 

@@ -16,7 +16,7 @@ from dial.record import differences, read_again, whole
 from dial.study import READERS
 
 from isonb.errors import DependencyError, InputError
-from isonb.lab.encoders.catalogue import models_folder
+from isonb.models.catalogue import models_folder
 
 
 def main() -> int:

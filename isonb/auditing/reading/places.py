@@ -62,7 +62,7 @@ FOLDERS = {
 def readable(path: Path) -> Iterator[None]:
     """What a damaged file makes a library raise is an error of isonb."""
     try:
-        with needs(f"reading {path.suffix or path.name}", "lab"):
+        with needs(f"reading {path.suffix or path.name}", "audit"):
             yield
     except (InputError, ImportError):
         raise

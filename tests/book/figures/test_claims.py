@@ -5,10 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from isonb import pages
-from isonb.lab.studies.design import Design
-from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import (
+from isonb_lab.claims.design import Design
+from isonb_lab.claims.verdicts import (
     NO_SETTING,
     NOT_TESTABLE,
     Claim,
@@ -18,8 +16,10 @@ from isonb.lab.studies.verdicts import (
     judge,
     judge_prediction,
 )
+from isonb_lab.figures import claims as figures
+from isonb_lab.figures import runs
+from isonb_lab.papers.studies import load_study
 
-figures = pages.figures("claims")
 BOOK = Path(__file__).resolve().parents[3] / "book"
 SEEN = {"mean": -0.0213, "low": -0.04, "high": -0.0026, "visible": 0.0312, "n": 5}
 NOTHING = {"mean": None, "low": None, "high": None, "visible": None, "n": 0}
@@ -50,7 +50,7 @@ def tables(chart):
 @pytest.fixture(scope="module")
 def recorded():
     papers = ("shrink_the_longest", "istar", "softdecay", "isolayer")
-    studies = [Study.load(name) for name in papers]
+    studies = [load_study(name) for name in papers]
     return pd.concat([figures.claim_cells(s.design, s.verdicts()).assign(paper=s.design.name) for s in studies])
 
 
@@ -132,8 +132,8 @@ def test_a_claim_without_parts_keeps_its_remark(table):
 
 @pytest.mark.parametrize("name", ["head_to_head", "plain_encoders"])
 def test_every_recorded_run_stands_there_once_in_the_order_of_the_grid(name):
-    study = Study.load(name)
-    rows = pd.DataFrame(pages.figures("runs").run_rows(study)).set_index("run")
+    study = load_study(name)
+    rows = pd.DataFrame(runs.run_rows(study)).set_index("run")
     runs = study.recorded.set_index("run_id")
     assert sorted(rows.index) == sorted(runs.index)
     runs = runs.loc[rows.index]

@@ -5,14 +5,15 @@ import re
 
 import pytest
 
-from isonb import pages
-from isonb.lab.data.corpus import sentences
+from isonb_lab import pages
+from isonb_lab.data.corpus import sentences
+from isonb_lab.figures import the_dial
 
 
 @pytest.fixture(scope="module")
 def figures():
     pages.setup()
-    return pages.figures("the_dial")
+    return the_dial
 
 
 @pytest.fixture(scope="module")

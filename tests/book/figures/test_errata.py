@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from isonb import pages
 from isonb.errors import InputError
-from isonb.lab.studies.printed import printed
 from isonb.measures.spectrum import explained_variance
-from isonb.pages.chapters import Book
+from isonb_lab.claims.printed import printed
+from isonb_lab.figures import errata as figures
+from isonb_lab.pages.chapters import Book
 from tests.support import normal
 
-figures = pages.figures("errata")
 BOOK = Book(Path(__file__).resolve().parents[3])
 PAGE = BOOK.pick(["errata"])[0]
 CELLS = [cell for cell in PAGE.code if "errata.note(" in cell.source]

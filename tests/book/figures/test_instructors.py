@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from isonb import pages
-from isonb.pages.chapters import Book
+from isonb_lab.figures import instructors as figures
+from isonb_lab.pages.chapters import Book
 
-figures = pages.figures("instructors")
 BOOK = Book(Path(__file__).resolve().parents[3])
 CHAPTERS = {chapter.name.removeprefix("book/"): chapter for chapter in BOOK.chapters}
 TEXT = figures.teaching_page(

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 import isonb
-from isonb import pages
+from isonb_lab.figures import microscope as figures
 
-figures = pages.figures("microscope")
 N, D = 30, 12
 SPREAD = torch.arange(D, 0, -1, dtype=torch.float64)
 NOISE = [torch.randn(N, D, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1)]

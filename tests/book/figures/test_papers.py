@@ -2,11 +2,9 @@
 
 import pytest
 
-from isonb import pages
-from isonb.lab.studies.printed import printed
-from isonb.lab.studies.study import Study
-
-papers = pages.figures("papers")
+from isonb_lab.claims.printed import printed
+from isonb_lab.figures import papers
+from isonb_lab.papers.studies import load_study
 
 
 def test_a_reported_gain_is_the_difference_of_two_printed_values():
@@ -19,7 +17,7 @@ def test_a_reported_gain_is_the_difference_of_two_printed_values():
 
 
 def test_what_happened_is_the_heads_own_table_in_points():
-    study = Study.load("head_to_head")
+    study = load_study("head_to_head")
     here = papers.happened(study, {"lower": "I-STAR (lower)", "raise": "I-STAR (raise)"})
     own = study.paired("score", "I-STAR (raise)", suites=["SST-2"]).iloc[0]
     row = here[(here.arm == "raise") & (here.suite == "SST-2")].iloc[0]

@@ -1,7 +1,6 @@
 """Pictures of single chapters: the numbers that they compute, worked out another way. The build draws the pictures."""
 
 import math
-import sys
 
 import gudhi
 import nbclient
@@ -12,21 +11,15 @@ import torch
 from nbformat.v4 import new_code_cell, new_notebook
 
 import isonb
-from isonb import pages
-from isonb.pages.errors import PageError
+from isonb_lab.figures import barcodes, clouds_and_cones, isolayer, shrink_the_longest, softdecay, three_clouds
 
 SQUARE = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
 POINTS = torch.randn(20, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def test_a_name_without_a_file_is_told_what_there_is():
-    with pytest.raises(PageError, match=r"got 'barcode', and there are: barcodes, .*speed.*checkout of the book\."):
-        pages.figures("barcode")
-
-
 @pytest.mark.parametrize("tool", ["papermill", "nbclient"])
 def test_a_notebook_that_was_downloaded_finds_its_pictures_where_it_runs(tool, tmp_path):
-    cell = 'from isonb import pages\n\nprint(pages.figures("methods").side(0.1, 0.4))'
+    cell = "from isonb_lab.figures import methods\n\nprint(methods.side(0.1, 0.4))"
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     made = new_notebook(cells=[new_code_cell(cell)], metadata=kernel)
     if tool == "papermill":
@@ -38,34 +31,32 @@ def test_a_notebook_that_was_downloaded_finds_its_pictures_where_it_runs(tool, t
 
 
 def test_the_bars_and_the_edges_of_a_square():
-    figures = pages.figures("barcodes")
-    bars = figures.bar_frame(SQUARE, longest=2.0).set_index(["dimension", "bar"])
+    bars = barcodes.bar_frame(SQUARE, longest=2.0).set_index(["dimension", "bar"])
     assert bars.loc["H0", "death"].tolist() == [2.0, 1.0, 1.0, 1.0], "the infinite bar is cut, three sides merge"
     assert bars.loc[("H1", 0)].tolist() == [1.0, round(math.sqrt(2), 3)], "the loop is filled by a diagonal"
-    edges = figures.edge_frame(SQUARE, longest=1.2)
+    edges = barcodes.edge_frame(SQUARE, longest=1.2)
     assert (len(edges), edges["tree"].sum()) == (4, 3), "diagonals are longer"
 
 
 def test_planes_by_hand():
-    figures = pages.figures("clouds_and_cones")
     cloud = torch.randn(50, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     cloud = cloud * torch.tensor([5.0, 3.0, 1.0, 0.1]) + torch.tensor([0.0, 0.0, 20.0, 0.0])
-    view, unit, mean = figures.plane_coordinates(cloud), cloud.norm(dim=1).mean(), cloud.mean(0)
+    view, unit, mean = clouds_and_cones.plane_coordinates(cloud), cloud.norm(dim=1).mean(), cloud.mean(0)
     torch.testing.assert_close(view[:, 0] * unit, cloud @ mean / mean.norm())
     torch.testing.assert_close((view[:, 2:] * unit).norm(dim=0), torch.linalg.svdvals(cloud - mean)[:2])
-    turned = figures.plane_coordinates(cloud, -view[:, 2:].flip(1))[:, 2:]
+    turned = clouds_and_cones.plane_coordinates(cloud, -view[:, 2:].flip(1))[:, 2:]
     torch.testing.assert_close(turned, -view[:, 2:].flip(1))
 
 
 @pytest.mark.parametrize("loss", [None, lambda x: x.square().sum(), lambda x: 1e6 * x.square().sum()])
 def test_one_step_of_a_walk_goes_as_far_as_asked(loss):
-    moved = pages.figures("shrink_the_longest").walk(POINTS, loss, steps=1, length=0.25) - POINTS
+    moved = shrink_the_longest.walk(POINTS, loss, steps=1, length=0.25) - POINTS
     assert float(moved.norm()) == pytest.approx(0.25 * float((POINTS - POINTS.mean(0)).norm()))
 
 
 def test_bars_along_a_step_are_those_of_gudhi():
     cloud, variants = POINTS[:9, :2], {"selected bars": True, "all bars": False}
-    _, rungs, _ = pages.figures("shrink_the_longest").tree_frames(cloud, lambda select: cloud, variants, [0.0, 0.5])
+    _, rungs, _ = shrink_the_longest.tree_frames(cloud, lambda select: cloud, variants, [0.0, 0.5])
     for t in (0.0, 0.5):
         tree = gudhi.RipsComplex(points=((1 + t) * cloud).numpy()).create_simplex_tree(max_dimension=1)
         tree.compute_persistence()
@@ -76,10 +67,9 @@ def test_bars_along_a_step_are_those_of_gudhi():
 
 
 def test_what_the_classifier_does_not_read_can_be_stretched_for_nothing():
-    figures = pages.figures("isolayer")
-    cloud, labels = figures.two_classes()
-    start = figures.border_facts(cloud, labels)
-    ends = [figures.border_facts(cloud @ figures.plane_layer(n, 1.0, cloud).T, labels) for n in figures.LAYERS]
+    cloud, labels = isolayer.two_classes()
+    start = isolayer.border_facts(cloud, labels)
+    ends = [isolayer.border_facts(cloud @ isolayer.plane_layer(n, 1.0, cloud).T, labels) for n in isolayer.LAYERS]
     stretched, squeezed, turned = ends
     assert stretched["IsoScore"] == pytest.approx(1) == squeezed["IsoScore"]
     assert turned["IsoScore"] == pytest.approx(start["IsoScore"]) == pytest.approx(float(isonb.isoscore(cloud)))
@@ -90,16 +80,14 @@ def test_what_the_classifier_does_not_read_can_be_stretched_for_nothing():
 
 def test_points_are_within_the_next_singular_value_of_the_span():
     cloud = POINTS[:9, :2]
-    far = pages.figures("softdecay").farthest(cloud)
+    far = softdecay.farthest(cloud)
     assert far[0] == pytest.approx(float(cloud.norm(dim=1).max()))
     assert all(distance <= value for distance, value in zip(far, torch.linalg.svdvals(cloud), strict=False))
     assert far[2] == pytest.approx(0, abs=1e-12)
 
 
 def test_three_clouds_show_their_scores():
-    figures = pages.figures("three_clouds")
-    drawn = figures.TARGET.read_text(encoding="utf-8")
-    for name, cloud in figures.clouds().items():
+    drawn = three_clouds.TARGET.read_text(encoding="utf-8")
+    for name, cloud in three_clouds.clouds().items():
         assert f">{name}<" in drawn
-        assert all(f">{score}<" in drawn for score in figures.scores(cloud))
-    assert sys.modules[figures.__name__] is figures
+        assert all(f">{score}<" in drawn for score in three_clouds.scores(cloud))

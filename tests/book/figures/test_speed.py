@@ -5,9 +5,7 @@ import json
 import altair as alt
 import pytest
 
-from isonb import pages
-
-speed = pages.figures("speed")
+from isonb_lab.figures import speed
 
 
 def row(what, peer, ours, theirs, goal=None, *, yardstick=False, size="10 x 2", suite="some", verdict="", limit=""):

@@ -11,15 +11,15 @@ import pytest
 from scipy import stats
 
 from isonb.cli import main
-from isonb.lab import compare, plan_seeds
-from isonb.lab.comparing import CompareError
-from isonb.lab.comparing.faults import fault
-from isonb.lab.comparing.runs import read_runs
-from isonb.lab.methods import control_of
-from isonb.lab.studies.comparing import against_plain
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import Study
-from isonb.runtime.places import EXPERIMENTS_FOLDER
+from isonb_lab import compare, plan_seeds
+from isonb_lab.claims.comparing import against_plain
+from isonb_lab.comparing import CompareError
+from isonb_lab.comparing.faults import fault
+from isonb_lab.comparing.runs import read_runs
+from isonb_lab.methods import control_of
+from isonb_lab.papers import arms
+from isonb_lab.papers.studies import load_study
+from isonb_lab.places import EXPERIMENTS_FOLDER
 
 
 def made_up(effects, seeds=5, spread=1.5, draw=0, task="sst2", **columns):
@@ -254,9 +254,9 @@ def test_two_versions_of_the_code_are_paired_run_by_run():
 
 
 def test_the_books_own_runs_give_the_books_own_verdicts():
-    study = Study.load("head_to_head")
+    study = load_study("head_to_head")
 
-    book = against_plain(study, study_file("arms").METHODS).dropna(subset="p").set_index(["arm", "suite"])
+    book = against_plain(study, arms.METHODS).dropna(subset="p").set_index(["arm", "suite"])
     kept = [
         (arm, suite) in book.index or arm == "none"
         for arm, suite in zip(study.runs["arm"], study.runs["suite"], strict=True)

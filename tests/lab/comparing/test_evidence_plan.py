@@ -8,12 +8,12 @@ from datetime import datetime
 import pandas as pd
 import pytest
 
-from isonb.lab.comparing import plan_seeds
-from isonb.lab.runs.manifest import processor_kinds
-from isonb.lab.runs.recordings import recorded
-from isonb.lab.statistics.paired import seeds_needed
-from isonb.lab.statistics.seeds import minimum_detectable
-from isonb.runtime.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
+from isonb_lab.comparing import plan_seeds
+from isonb_lab.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
+from isonb_lab.runs.manifest import processor_kinds
+from isonb_lab.runs.recordings import recorded
+from isonb_lab.statistics.paired import seeds_needed
+from isonb_lab.statistics.seeds import minimum_detectable
 
 PLAN = EXPERIMENTS_FOLDER / "evidence_plan.md"
 PLANS = sorted(EXPERIMENTS_FOLDER.glob("*_plan.md"))

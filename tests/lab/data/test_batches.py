@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from isonb.lab.data.batches import (
+from isonb.models import loading
+from isonb_lab.data.batches import (
     LengthGrouped,
     LongestFirst,
     Tokens,
@@ -14,9 +15,8 @@ from isonb.lab.data.batches import (
     tokenize,
     windows,
 )
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.tasks import TASKS
-from isonb.lab.encoders import loading
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.tasks import TASKS
 
 
 @pytest.fixture(scope="module")

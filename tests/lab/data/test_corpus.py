@@ -3,7 +3,7 @@
 import pytest
 
 from isonb.errors import InputError
-from isonb.lab.data import corpus
+from isonb_lab.data import corpus
 
 
 def overlap(a, b):

@@ -9,18 +9,18 @@ from one_line import assert_one_line
 from pyarrow import parquet
 
 from isonb import cli
-from isonb.lab.data import own_columns
-from isonb.lab.data.own import SHARE, is_own, own_task, spelled, with_options
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.tasks import TASKS, task_named, task_size
-from isonb.lab.engines.experiment import run
-from isonb.lab.runs.inputs import inputs
-from isonb.lab.runs.run_ids import run_id
-from isonb.lab.runs.settings import command, resolve
-from isonb.lab.sweeps import execution
-from isonb.lab.sweeps.cost import needs
-from isonb.lab.sweeps.execution import prepare
-from isonb.lab.sweeps.grids import load_grid
+from isonb_lab.data import own_columns
+from isonb_lab.data.own import SHARE, is_own, own_task, spelled, with_options
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.tasks import TASKS, task_named, task_size
+from isonb_lab.engines.experiment import run
+from isonb_lab.runs.inputs import inputs
+from isonb_lab.runs.run_ids import run_id
+from isonb_lab.runs.settings import command, resolve
+from isonb_lab.sweeps import execution
+from isonb_lab.sweeps.cost import needs
+from isonb_lab.sweeps.execution import prepare
+from isonb_lab.sweeps.grids import load_grid
 
 ROWS = 40
 WORDS = ("a dull plot", "a fine cast", "slow music", "quick talk", "bright light")
@@ -174,7 +174,7 @@ def test_a_grid_takes_files(here):
 
 
 def test_rows_or_a_meaning_that_changed_are_another_run(here):
-    from isonb.lab.runs.record import Record, write_record
+    from isonb_lab.runs.record import Record, write_record
 
     reviews(here / "reviews.csv")
     config = SMOKE | {"task": "reviews.csv"}
@@ -294,7 +294,7 @@ def test_check_says_what_was_understood(here, capsys, monkeypatch):
 
 
 def test_flags_of_a_run_are_part_of_its_task_and_for_files_alone(here, capsys):
-    from isonb.cli.commands import asked
+    from isonb_lab.cli.commands import asked
 
     (here / "a.csv").write_text(lines("my text,stars", *(f"t{i},{i % 3}" for i in range(9))))
     words = ["run", "--task", "./a.csv", "--inputs", "my text", "--target", "stars", "--kind", "regression"]

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from isonb.lab.data.rows import load_task, split_files
-from isonb.lab.data.sources import SourceError
-from isonb.lab.data.tasks import task_named
-from isonb.lab.engines.preflight import preflight
+from isonb_lab.data.rows import load_task, split_files
+from isonb_lab.data.sources import SourceError
+from isonb_lab.data.tasks import task_named
+from isonb_lab.engines.preflight import preflight
 
 
 @pytest.fixture

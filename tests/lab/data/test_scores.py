@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn import metrics
 
 from isonb.errors import DegenerateError, ShapeError
-from isonb.lab.data import scores
+from isonb_lab.data import scores
 
 DRAW = np.random.default_rng(0)
 GOLD = DRAW.integers(0, 2, 200)

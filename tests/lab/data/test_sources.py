@@ -8,9 +8,9 @@ import pytest
 from cola import write_rows
 from pyarrow import parquet
 
-from isonb.lab.data import sources
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.sources import SourceError, fingerprint
+from isonb_lab.data import sources
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.sources import SourceError, fingerprint
 from tests.lab import hub_server
 from tests.lab.hub_server import COMMIT, HubServer
 
@@ -27,8 +27,8 @@ configs:
 """
 ASK = """
 import json, sys
-from isonb.lab.data.sources import fingerprint
-from isonb.lab.data.rows import load_task
+from isonb_lab.data.sources import fingerprint
+from isonb_lab.data.rows import load_task
 from isonb.errors import InputError
 for request in json.loads(sys.argv[1]):
     try:

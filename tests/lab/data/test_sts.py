@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from isonb.errors import DegenerateError, InputError, ShapeError
-from isonb.lab.data.sts import PROTOCOLS, Gold, gains, pair_cosine, scores, sts_score
+from isonb_lab.data.sts import PROTOCOLS, Gold, gains, pair_cosine, scores, sts_score
 from tests.support import check_asynchronous, normal
 
 NAMES = ["a"] * 30 + ["b"] * 50 + ["c"] * 7

@@ -3,12 +3,12 @@
 import pytest
 from cola import write_rows
 
-from isonb.lab.data import scores, sources, tasks
-from isonb.lab.data.parts import PARTS
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.sources import SourceError, fingerprint
-from isonb.lab.data.tasks import TASKS, TaskError
-from isonb.lab.encoders.locate import find
+from isonb.models.locate import find
+from isonb_lab.data import scores, sources, tasks
+from isonb_lab.data.parts import PARTS
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.sources import SourceError, fingerprint
+from isonb_lab.data.tasks import TASKS, TaskError
 
 
 def answers(text):

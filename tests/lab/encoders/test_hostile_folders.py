@@ -20,8 +20,8 @@ from pathlib import Path
 warnings.simplefilter("ignore")
 import isonb
 from isonb.cli import main
-from isonb.lab.encoders.locate import find
-from isonb.lab.encoders.loading import load
+from isonb.models.locate import find
+from isonb.models.loading import load
 texts, out, zoo = sys.argv[1:]
 lines = Path(texts).read_text().splitlines()
 def command(*words):

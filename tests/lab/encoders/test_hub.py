@@ -5,15 +5,15 @@ import time
 
 import pytest
 
-from isonb.lab.encoders import catalogue, loading, locate
+from isonb.models import catalogue, loading, locate
 from tests.lab import hub_server, random_models
 from tests.lab.hub_server import COMMIT, HubServer
 
 ASK = """
 import json, sys
-from isonb.lab.encoders.catalogue import ModelError
-from isonb.lab.encoders.loading import encode, load
-from isonb.lab.encoders.locate import find
+from isonb.models.catalogue import ModelError
+from isonb.models.loading import encode, load
+from isonb.models.locate import find
 for name in json.loads(sys.argv[1]):
     try:
         limit = find(name).max_length

@@ -9,12 +9,12 @@ import transformers
 from torch import nn
 
 from isonb.errors import DependencyError, InputError
-from isonb.lab.data import corpus
-from isonb.lab.encoders import catalogue, loading, text_models
-from isonb.lab.encoders.catalogue import ModelError
-from isonb.lab.encoders.loading import Encoder
-from isonb.lab.studies.design import study_file
+from isonb.models import catalogue, loading, text_models
+from isonb.models.catalogue import ModelError
+from isonb.models.loading import Encoder
 from isonb.points import mean_pool
+from isonb_lab.data import corpus
+from isonb_lab.papers import live
 from tests.lab import random_models
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "minilm_tokens_3s.npz"
@@ -161,7 +161,7 @@ def test_gpu_agrees(minilm):
 
 def test_pairs_are_one_input_each_in_batches_in_order(minilm):
     first, second = ["A cone.", "A long needle in space.", "A ball."], ["Two cones.", "Needles.", "Balls are round."]
-    batches = study_file("live").pair_batches(minilm, first, second, batch_size=2)
+    batches = live.pair_batches(minilm, first, second, batch_size=2)
     assert [states.shape[1] for states, _ in batches] == [2, 1]
     states, mask = batches[1]
     tokens = minilm.tokenizer("A ball.", "Balls are round.", return_tensors="pt")

@@ -10,9 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from isonb.lab.encoders import catalogue, loading, locate, text_models
-from isonb.lab.encoders.catalogue import INDEX, ModelError, fingerprint, weights_digest
-from isonb.lab.encoders.sentence_models import load_sentences
+from isonb.models import catalogue, loading, locate, text_models
+from isonb.models.catalogue import INDEX, ModelError, fingerprint, weights_digest
+from isonb.models.sentence_models import load_sentences
 from tests.lab import random_models
 from tests.lab.hub_server import HubServer
 
@@ -86,7 +86,7 @@ def test_names_tell_of_an_architecture_what_its_model_does():
 
 
 def test_a_model_is_found_without_importing_its_class():
-    code = "import sys\nfrom isonb.lab.encoders.locate import find\nfind('tiny')\n"
+    code = "import sys\nfrom isonb.models.locate import find\nfind('tiny')\n"
     code += "print(any(name.startswith('transformers.models.bert.modeling') for name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -147,7 +147,7 @@ def test_every_entry_of_an_index_is_a_safetensors_file_beside_it(model, place):
 def test_the_copy_of_a_hub_is_checked_too(model, tmp_path):
     point_to(model, "pytorch_model.bin")
     torch.save({}, model / "pytorch_model.bin")
-    code = "from isonb.lab.encoders import locate\ntry:\n    locate.find('org/odd')\nexcept ValueError as error:\n    "
+    code = "from isonb_lab.encoders import locate\ntry:\n    locate.find('org/odd')\nexcept ValueError as error:\n    "
     with HubServer(models={"org/odd": model}) as hub:
         command = [sys.executable, "-c", code + "print(error)"]
         environment = hub.environment(tmp_path / "home")

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from isonb.errors import InputError
-from isonb.lab.encoders import lower_layers, state_files
-from isonb.lab.encoders.catalogue import CACHE_VARIABLE
-from isonb.lab.encoders.loading import load
-from isonb.lab.encoders.lower_layers import first_layers, layer_list, trained_above
-from isonb.lab.encoders.task_model import TaskModel
-from isonb.lab.engines import finetune
-from isonb.lab.methods import method_from
-from isonb.lab.options import OptionError
-from isonb.lab.runs.settings import plan
+from isonb.models.catalogue import CACHE_VARIABLE
+from isonb.models.loading import load
+from isonb_lab.encoders import lower_layers, state_files
+from isonb_lab.encoders.lower_layers import first_layers, layer_list, trained_above
+from isonb_lab.encoders.task_model import TaskModel
+from isonb_lab.engines import finetune
+from isonb_lab.methods import method_from
+from isonb_lab.options import OptionError
+from isonb_lab.runs.settings import plan
 from tests.lab.random_models import KINDS, save
 
 CUT = {"layers": 3, "train_layers": 1, "precision": "float32", "dropout": 0.0, "head": "linear"}

@@ -14,10 +14,10 @@ from sentence_transformers.sentence_transformer import modules
 from sentence_transformers.sparse_encoder.modules import SpladePooling
 
 import isonb.integrations
-from isonb.lab.encoders import locate
-from isonb.lab.encoders.catalogue import ModelError, fingerprint
-from isonb.lab.encoders.module_list import CLASSES, LIBRARY, OURS, read_modules
-from isonb.lab.encoders.sentence_models import load_sentences
+from isonb.models import locate
+from isonb.models.catalogue import ModelError, fingerprint
+from isonb.models.module_list import CLASSES, LIBRARY, OURS, read_modules
+from isonb.models.sentence_models import load_sentences
 from tests.lab import hub_server
 from tests.lab.hub_server import COMMIT, HubServer
 
@@ -139,8 +139,8 @@ def test_a_module_has_one_name(folder):
 
 ASK = """
 import json, sys
-from isonb.lab.encoders.catalogue import ModelError
-from isonb.lab.encoders.sentence_models import load_sentences
+from isonb.models.catalogue import ModelError
+from isonb.models.sentence_models import load_sentences
 for name in json.loads(sys.argv[1]):
     try:
         model, commit = load_sentences(name)

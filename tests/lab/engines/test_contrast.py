@@ -9,11 +9,11 @@ from torch import nn
 
 from isonb.errors import DegenerateError
 from isonb.integrations.hidden_states import Pooling
-from isonb.lab.encoders.loading import load
-from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token
-from isonb.lab.engines import contrast
-from isonb.lab.engines.contrast import Objective, info_nce, tension_loss, tune
-from isonb.lab.methods import Contrast, Method, methods
+from isonb.models.loading import load
+from isonb_lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token
+from isonb_lab.engines import contrast
+from isonb_lab.engines.contrast import Objective, info_nce, tension_loss, tune
+from isonb_lab.methods import Contrast, Method, methods
 from tests.integrations import tiny
 from tests.lab.random_models import KINDS, save
 

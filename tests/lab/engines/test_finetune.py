@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from isonb.lab.data.tasks import task_named
-from isonb.lab.encoders.loading import load_for_training
-from isonb.lab.encoders.task_model import TaskModel, task_loss
-from isonb.lab.encoders.text_models import is_decoder
-from isonb.lab.engines import finetune
-from isonb.lab.methods import method_from, methods
-from isonb.lab.runs.record import read_record
-from isonb.lab.runs.settings import resolve
+from isonb.models.loading import load_for_training
+from isonb.models.text_models import is_decoder
+from isonb_lab.data.tasks import task_named
+from isonb_lab.encoders.task_model import TaskModel, task_loss
+from isonb_lab.engines import finetune
+from isonb_lab.methods import method_from, methods
+from isonb_lab.runs.record import read_record
+from isonb_lab.runs.settings import resolve
 from tests.lab.random_models import KINDS, save
 
 SMOKE = {"protocol": "smoke", "train_examples": 40, "eval_examples": 24, "cloud_examples": 24, "precision": "float32"}
@@ -95,7 +95,7 @@ def test_two_processes_give_the_record_of_one(bert, tmp_path):
     one = finetune.run(config, progress=False)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    command += ["-m", "isonb.lab.engines.experiment", "--config", str(tmp_path / "run.json"), "--out", str(tmp_path)]
+    command += ["-m", "isonb_lab.engines.experiment", "--config", str(tmp_path / "run.json"), "--out", str(tmp_path)]
     env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

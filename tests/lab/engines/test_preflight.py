@@ -7,14 +7,14 @@ from cola import cola_rows, save_cola, write_rows
 from pyarrow import parquet
 
 from isonb.errors import InputError
-from isonb.lab.data import sources
-from isonb.lab.data.sources import SourceError
-from isonb.lab.data.tasks import TaskError
-from isonb.lab.encoders import catalogue
-from isonb.lab.encoders.catalogue import ModelError
-from isonb.lab.engines.preflight import preflight
-from isonb.lab.methods import MethodError
-from isonb.lab.options import OptionError
+from isonb.models import catalogue
+from isonb.models.catalogue import ModelError
+from isonb_lab.data import sources
+from isonb_lab.data.sources import SourceError
+from isonb_lab.data.tasks import TaskError
+from isonb_lab.engines.preflight import preflight
+from isonb_lab.methods import MethodError
+from isonb_lab.options import OptionError
 from tests.lab import random_models
 
 SMOKE = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"}

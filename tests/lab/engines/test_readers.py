@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from isonb.lab.engines import finetune, readers
-from isonb.lab.runs.settings import plan
+from isonb_lab.engines import finetune, readers
+from isonb_lab.runs.settings import plan
 
 DATA_ROWS = 40
 
@@ -12,7 +12,7 @@ DATA_ROWS = 40
 @pytest.fixture
 def texts(monkeypatch):
     """Rows of the embedded tasks in the place of the hub's, so that no data folder is needed."""
-    from isonb.lab.data.rows import load_task
+    from isonb_lab.data.rows import load_task
 
     def load(task, data=None, *, split="test", limit=None, seed=0):
         if task == "squad":

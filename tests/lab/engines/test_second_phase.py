@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from isonb.lab.encoders.loading import load_for_training
-from isonb.lab.encoders.task_model import TaskModel
-from isonb.lab.engines.finetune import run
-from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
-from isonb.lab.methods import SecondPhase, method_from
-from isonb.lab.studies.design import study_file
+from isonb.models.loading import load_for_training
+from isonb_lab.encoders.task_model import TaskModel
+from isonb_lab.engines.finetune import run
+from isonb_lab.engines.second_phase import Features, SecondModel, fit_second
+from isonb_lab.methods import SecondPhase, method_from
+from isonb_lab.papers import live
 from tests.lab.random_models import save
 
 
@@ -70,7 +70,7 @@ LAYER = {"name": "isolayer", "epochs": 2, "batch_size": 32}
 
 @pytest.fixture(scope="module")
 def kept():
-    return study_file("live").fine_tune(CONFIG)
+    return live.fine_tune(CONFIG)
 
 
 def test_two_phases_by_hand_give_what_a_run_gives(kept):

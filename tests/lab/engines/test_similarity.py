@@ -14,15 +14,15 @@ import torch
 from scipy.stats import spearmanr
 
 from isonb.errors import DegenerateError
-from isonb.lab.data import tasks
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.tasks import Task
-from isonb.lab.encoders.loading import encode, load
-from isonb.lab.engines import similarity
-from isonb.lab.methods import Method, methods
-from isonb.lab.runs.record import read_record, write_record
-from isonb.lab.runs.settings import LAYERS, resolve
+from isonb.models.loading import encode, load
 from isonb.points import mean_pool
+from isonb_lab.data import tasks
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.tasks import Task
+from isonb_lab.engines import similarity
+from isonb_lab.methods import Method, methods
+from isonb_lab.runs.record import read_record, write_record
+from isonb_lab.runs.settings import LAYERS, resolve
 
 SMOKE = {"protocol": "smoke", "task": "english_sts", "model": "tiny"}
 SHORT = {"simcse": {"steps": 2, "batch_size": 8}, "tension": {"steps": 2}, "isolayer": {"epochs": 3}}
@@ -192,7 +192,7 @@ def test_a_task_with_subsets(monkeypatch):
     made = Task("subsets_sts", "similarity", kind.inputs, kind.target, kind.metrics, ("test",), subsets=("even", "odd"))
     monkeypatch.setitem(tasks.TASKS, made.name, made)
     monkeypatch.setitem(tasks.GENERATED, made.name, made)
-    monkeypatch.setattr("isonb.lab.data.rows.generated_rows", lambda *_: pyarrow.Table.from_pylist(rows))
+    monkeypatch.setattr("isonb_lab.data.rows.generated_rows", lambda *_: pyarrow.Table.from_pylist(rows))
     found = run(task="subsets_sts", method="zero_mean").metrics
     parts = [found["subset.even.spearman"], found["subset.odd.spearman"]]
     assert found["spearman.mean"] == pytest.approx(sum(parts) / 2)

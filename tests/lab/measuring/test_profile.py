@@ -8,9 +8,6 @@ import torch
 from isonb.barcodes.entropy import persistent_entropy
 from isonb.barcodes.rips import h0_barcode
 from isonb.errors import ShapeError
-from isonb.lab.measuring.cloud import cloud_measures
-from isonb.lab.measuring.layers import Sample
-from isonb.lab.measuring.profile import profile
 from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
 from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
 from isonb.measures.neighbors import two_nn
@@ -18,6 +15,9 @@ from isonb.measures.rank import alpha_req, effective_rank
 from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
 from isonb.measures.uniformity import rbf_uniformity
 from isonb.points import pool
+from isonb_lab.measuring.cloud import cloud_measures
+from isonb_lab.measuring.layers import Sample
+from isonb_lab.measuring.profile import profile
 from tests.integrations import tiny
 
 L = 2

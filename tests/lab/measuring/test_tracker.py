@@ -9,11 +9,11 @@ from gloo import run
 from transformers import Trainer, TrainingArguments
 
 from isonb.integrations.hidden_states import Pooling
-from isonb.lab.measuring.cloud import cloud_measures
-from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.losses import IsoScoreLoss
 from isonb.measures.isoscore import isoscore
 from isonb.points import pool
+from isonb_lab.measuring.cloud import cloud_measures
+from isonb_lab.measuring.tracker import Tracker, series_from_log
 from tests.integrations import tiny
 
 

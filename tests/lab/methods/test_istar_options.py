@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from isonb.lab.engines import finetune
-from isonb.lab.methods import method_from
-from isonb.lab.methods.shared import RandomDirection
 from isonb.losses import IStarLoss
+from isonb_lab.engines import finetune
+from isonb_lab.methods import method_from
+from isonb_lab.methods.shared import RandomDirection
 
 SMOKE = {"protocol": "smoke", "task": "english_sentiment", "model": "tiny", "cloud_examples": 0, "precision": "float32"}
 

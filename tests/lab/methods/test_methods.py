@@ -11,14 +11,14 @@ from isonb import losses, transforms
 from isonb.errors import InputError, ShapeError
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.union import asked
-from isonb.lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
-from isonb.lab.methods.shared import WithLoss, takes
-from isonb.lab.options import OptionError, build, rules
 from isonb.layers.soft_decay import soft_decay
 from isonb.losses.common import Loss
 from isonb.points import layer_average, mean_pool
 from isonb.transforms.flow import GlowFlow, fit_flow
 from isonb.transforms.sbert_wk import sbert_wk
+from isonb_lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
+from isonb_lab.methods.shared import WithLoss, takes
+from isonb_lab.options import OptionError, build, rules
 from tests.support import assert_same, gpu, normal, uneven
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose

@@ -12,19 +12,19 @@ from one_line import assert_one_line
 
 import isonb
 from isonb import cli
-from isonb.cli.summary import method_words
-from isonb.lab.engines.experiment import run
-from isonb.lab.engines.preflight import preflight
-from isonb.lab.methods import Method, MethodError, method_from, methods, resolved
-from isonb.lab.methods.own import is_own
-from isonb.lab.options import OptionError
-from isonb.lab.runs.record import read_record, write_record
-from isonb.lab.runs.settings import command, resolve
-from isonb.lab.sweeps import execution
-from isonb.lab.sweeps.cost import estimate
-from isonb.lab.sweeps.execution import prepare
-from isonb.lab.sweeps.grids import load_grid
-from isonb.lab.sweeps.sweep import sweep
+from isonb_lab.cli.summary import method_words
+from isonb_lab.engines.experiment import run
+from isonb_lab.engines.preflight import preflight
+from isonb_lab.methods import Method, MethodError, method_from, methods, resolved
+from isonb_lab.methods.own import is_own
+from isonb_lab.options import OptionError
+from isonb_lab.runs.record import read_record, write_record
+from isonb_lab.runs.settings import command, resolve
+from isonb_lab.sweeps import execution
+from isonb_lab.sweeps.cost import estimate
+from isonb_lab.sweeps.execution import prepare
+from isonb_lab.sweeps.grids import load_grid
+from isonb_lab.sweeps.sweep import sweep
 
 SHIFT = '''
 """Sentence vectors, moved."""
@@ -35,8 +35,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from isonb.lab.methods import Method
-from isonb.lab.options import option
+from isonb_lab.methods import Method
+from isonb_lab.options import option
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Shift(Method):
         return first + self.by, second + self.by
 '''
 RUNNER = """
-from isonb.lab.engines.experiment import run
-from isonb.lab.runs.record import write_record
-from isonb.lab.runs.settings import plan
+from isonb_lab.engines.experiment import run
+from isonb_lab.runs.record import write_record
+from isonb_lab.runs.settings import plan
 
 
 def record(job):
@@ -129,7 +129,7 @@ def test_files_are_told_apart_and_options_are_checked(here):
 
 
 def test_the_example_of_the_book_is_the_file_beside_it():
-    from isonb.runtime.places import BOOK
+    from isonb_lab.places import BOOK
 
     code = (BOOK / "practice/own/centred.py").read_text()
     assert f"```python\n{code}```" in (BOOK / "practice/run_experiments.md").read_text()
@@ -138,7 +138,7 @@ def test_the_example_of_the_book_is_the_file_beside_it():
     assert penalty(torch.tensor([[3.0, 4.0], [3.0, 4.0]])).item() == pytest.approx(2)
 
 
-HEAD = "from dataclasses import dataclass\nfrom isonb.lab.methods import Method\n"
+HEAD = "from dataclasses import dataclass\nfrom isonb_lab.methods import Method\n"
 MISTAKES = {
     "no file": (None, "nowhere.py:Shift", "no file nowhere.py"),
     "no class named": (SHIFT, "a.py", "must be FILE.py:CLASS"),
@@ -152,7 +152,7 @@ MISTAKES = {
     "plain option": (
         HEAD + "@dataclass(frozen=True)\nclass Shift(Method):\n    by: float = 1.0\n",
         "a.py:Shift",
-        "each option of Shift must be made by isonb.lab.options.option; got 'by' in a.py",
+        "each option of Shift must be made by isonb_lab.options.option; got 'by' in a.py",
     ),
     "not frozen": (HEAD + "@dataclass\nclass Shift(Method):\n    by: float = 1.0\n", "a.py:Shift", "non-frozen"),
     "no dataclass": (SHIFT.replace("@dataclass(frozen=True)\n", ""), "a.py:Shift", "got 'by' in a.py"),

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from isonb.errors import InputError
-from isonb.lab import methods
-from isonb.lab.options import option
-from isonb.lab.runs.record import Record, RecordError
-from isonb.lab.runs.settings import plan, resolve
-from isonb.lab.runs.table import table, write_table
-from isonb.lab.sweeps import grids
-from isonb.lab.sweeps.grids import GridError, load_grid
+from isonb_lab import methods
+from isonb_lab.options import option
+from isonb_lab.runs.record import Record, RecordError
+from isonb_lab.runs.settings import plan, resolve
+from isonb_lab.runs.table import table, write_table
+from isonb_lab.sweeps import grids
+from isonb_lab.sweeps.grids import GridError, load_grid
 
 TASK = {"task": "english_sentiment"}
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from isonb.lab.engines.experiment import run
-from isonb.lab.runs import manifest as manifests
-from isonb.lab.runs.manifest import Clock, bfloat16_pays, hardware, manifest, mixed_processors, processor_kinds
-from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import table
+from isonb_lab.engines.experiment import run
+from isonb_lab.runs import manifest as manifests
+from isonb_lab.runs.manifest import Clock, bfloat16_pays, hardware, manifest, mixed_processors, processor_kinds
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.settings import resolve
+from isonb_lab.runs.table import table
 
 RUN = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "method": "none", "precision": "bfloat16"}
 

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 import torch
 
-from isonb.lab.runs import table as tables
-from isonb.lab.runs.record import Record, RecordError, read_record, write_record
-from isonb.lab.runs.run_ids import ConfigError, canonical, run_id
-from isonb.lab.runs.table import scan
+from isonb_lab.runs import table as tables
+from isonb_lab.runs.record import Record, RecordError, read_record, write_record
+from isonb_lab.runs.run_ids import ConfigError, canonical, run_id
+from isonb_lab.runs.table import scan
 
 CONFIG = {"task": "cola", "model": "minilm", "method": {"name": "istar", "zeta": 0.2}, "seed": 1, "lr": 5e-5}
 
@@ -168,7 +168,7 @@ def test_scan_passes_over_the_rest(tmp_path):
 
 WRITER = """
 import sys
-from isonb.lab.runs.record import Record, write_record
+from isonb_lab.runs.record import Record, write_record
 name, folder = sys.argv[1:]
 print("ready", flush=True)
 for i in range(10**6):

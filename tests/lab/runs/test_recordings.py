@@ -5,11 +5,11 @@ import json
 import pandas as pd
 import pytest
 
-from isonb.lab.runs.publishing import publish, write_recording
-from isonb.lab.runs.record import Record, write_record
-from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
-from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import series_table, table
+from isonb_lab.runs.publishing import publish, write_recording
+from isonb_lab.runs.record import Record, write_record
+from isonb_lab.runs.recordings import FOLDER, RecordedError, recorded
+from isonb_lab.runs.settings import resolve
+from isonb_lab.runs.table import series_table, table
 
 
 def record(seed, status="complete", **config):

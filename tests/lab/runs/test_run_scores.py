@@ -5,9 +5,9 @@ import math
 import pandas as pd
 import pytest
 
-from isonb.cli.summary import summary
-from isonb.lab.runs.record import Record
-from isonb.lab.runs.recordings import scored
+from isonb_lab.cli.summary import summary
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.recordings import scored
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import shlex
 import pytest
 
 from isonb import cli
-from isonb.cli.commands import asked
-from isonb.lab.options import OptionError
-from isonb.lab.runs.settings import command, plan, resolve
-from isonb.lab.sweeps.grids import load_grid
+from isonb_lab.cli.commands import asked
+from isonb_lab.options import OptionError
+from isonb_lab.runs.settings import command, plan, resolve
+from isonb_lab.sweeps.grids import load_grid
 
 GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "softdecay", "baselines", "layer_doses", "istar")
 

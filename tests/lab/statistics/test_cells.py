@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.seeds import Interval, StatsError, random_effects
+from isonb_lab.statistics.seeds import Interval, StatsError, random_effects
 
 VALUES, ERRORS = np.array([0.10, 0.30, 0.35, 0.65]), np.array([0.05, 0.08, 0.10, 0.20])
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from isonb.lab.statistics.resampling import halves, rank_difference, standard_error
-from isonb.lab.statistics.seeds import StatsError
+from isonb_lab.statistics.resampling import halves, rank_difference, standard_error
+from isonb_lab.statistics.seeds import StatsError
 
 
 def drawn(n, seed=0, ties=True):
@@ -55,7 +55,7 @@ def test_a_p_value_without_a_difference_is_about_uniform():
 
 
 def test_large_sets_get_fewer_draws(monkeypatch):
-    monkeypatch.setattr("isonb.lab.statistics.resampling.WORK", 100_000)
+    monkeypatch.setattr("isonb_lab.statistics.resampling.WORK", 100_000)
     gold, a, b = drawn(60)
     assert rank_difference(gold, a, b).draws == 1666
     assert rank_difference(gold, a, b, draws=1200).draws == 1200

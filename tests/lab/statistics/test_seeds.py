@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from isonb.errors import InputError
-from isonb.lab.statistics.resampling import bootstrap
-from isonb.lab.statistics.seeds import StatsError, holm, minimum_detectable, share, student
+from isonb_lab.statistics.resampling import bootstrap
+from isonb_lab.statistics.seeds import StatsError, holm, minimum_detectable, share, student
 
 FIVE = np.array([0.8, 1.9, -0.3, 1.1, 0.4])
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from isonb.lab.studies.study import STUDIES, Study
+from isonb_lab.papers.studies import STUDIES, load_study
 
 
 @pytest.fixture(scope="session")
 def studies():
     """Every recorded study by its name."""
-    return {name: Study.load(name) for name in STUDIES}
+    return {name: load_study(name) for name in STUDIES}
 
 
 @pytest.fixture(scope="session")

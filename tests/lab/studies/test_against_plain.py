@@ -7,19 +7,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.methods import method_from
-from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import flat
-from isonb.lab.statistics.seeds import minimum_detectable
-from isonb.lab.studies import comparing
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import PLAIN, Study
-from isonb.lab.studies.table import PlannedCell
-from isonb.lab.studies.verdicts import NO_SETTING
-
-arms = study_file("arms")
-versus = study_file("head_to_head")
+from isonb_lab.claims import comparing
+from isonb_lab.claims.study import PLAIN, Study
+from isonb_lab.claims.table import PlannedCell
+from isonb_lab.claims.verdicts import NO_SETTING
+from isonb_lab.methods import method_from
+from isonb_lab.papers import arms
+from isonb_lab.papers import head_to_head as versus
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.settings import resolve
+from isonb_lab.runs.table import flat
+from isonb_lab.statistics.seeds import minimum_detectable
 
 SUITE, SEEDS = "sentiment (tiny)", (1, 2, 3, 4, 5)
 CONFIGS = {

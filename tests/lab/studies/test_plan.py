@@ -11,15 +11,14 @@ import pandas as pd
 import pytest
 
 import isonb
-from isonb.lab.runs.publishing import write_recording
-from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
-from isonb.lab.runs.settings import plan, resolve
-from isonb.lab.studies.comparing import against_plain
-from isonb.lab.studies.design import design_of, every_design
-from isonb.lab.studies.study import Study
-from isonb.lab.studies.summary import cell_rows, claim_rows, untaken
-from isonb.lab.studies.table import PlannedCell, filled, plan_of
-from isonb.lab.sweeps.grids import load_grid
+from isonb_lab.claims.comparing import against_plain
+from isonb_lab.claims.summary import cell_rows, claim_rows
+from isonb_lab.claims.table import PlannedCell, filled, plan_of
+from isonb_lab.papers.studies import design_of, every_design, load_study, unused_runs
+from isonb_lab.runs.publishing import write_recording
+from isonb_lab.runs.recordings import FOLDER, RecordedError, recorded
+from isonb_lab.runs.settings import plan, resolve
+from isonb_lab.sweeps.grids import load_grid
 
 ROOT = Path(isonb.__file__).parents[1]
 OPTION = '''
@@ -40,8 +39,8 @@ MEASURES["brand_new"] = Measure("brand_new", "brand new", 0, 1, "nothing yet", l
 """
 NEW = """
 import torch
-from isonb.lab.measuring.cloud import cloud_measures
-from isonb.lab.methods import method_from
+from isonb_lab.measuring.cloud import cloud_measures
+from isonb_lab.methods import method_from
 assert method_from("istar").brand_new == 1.5
 assert cloud_measures(torch.eye(4))["brand_new"] == 0.5
 """
@@ -55,7 +54,7 @@ print(json.dumps(told()))
 
 def told():
     """By study: its rows, what is planned of them, its verdicts, and every word and number of its tables."""
-    studies = {f"{k} {design.name}": Study.load(design) for k, design in enumerate(every_design())}
+    studies = {f"{k} {design.name}": load_study(design) for k, design in enumerate(every_design())}
     return {name: json.loads(json.dumps(_told(study), default=str)) for name, study in studies.items()}
 
 
@@ -100,11 +99,11 @@ def copied(tmp_path, name, change):
 
 def test_a_recorded_row_that_goes_is_told_by_name(tmp_path):
     (design,) = (one for one in every_design() if one.name == "istar_doses")
-    whole = Study.load(design)
+    whole = load_study(design)
     assert whole.absent == []
     gone = whole.plan.iloc[7]
     folder = copied(tmp_path, "istar_doses", lambda runs: runs[runs["run_id"] != gone["run_id"]])
-    left = Study.load(design, folder=folder)
+    left = load_study(design, folder=folder)
     assert left.absent == [gone["cell"]]
     assert {f"seed {gone['run_id'].split('-')[3].removeprefix('s')}", "model minilm"} <= set(gone["cell"].split(", "))
     before, after = (one.coverage().set_index("arm").loc[gone["arm"], gone["suite"]] for one in (whole, left))
@@ -116,7 +115,7 @@ def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
 
     Its STS-B at rate 2e-4 is read where failed runs are counted, and doses by studies of their own.
     """
-    assert {name: len(runs) for name, runs in untaken().items()} == {
+    assert {name: len(runs) for name, runs in unused_runs().items()} == {
         "baselines_full": 1,
         "evidence_dose": 307,
         "evidence_head_to_head": 60,
@@ -129,7 +128,7 @@ def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
     def longer(runs):
         return runs.assign(epochs=runs["epochs"].where(runs["run_id"] != changed, 99))
 
-    assert untaken(copied(tmp_path, "istar_doses", longer))["istar_doses"] == [changed]
+    assert unused_runs(copied(tmp_path, "istar_doses", longer))["istar_doses"] == [changed]
 
 
 @pytest.mark.parametrize("name", ["istar", "figure_2", "softdecay", "layer_doses"])
@@ -165,8 +164,8 @@ def rows():
     ],
 )
 def test_a_cell_is_met_by_the_row_that_differs_from_the_defaults_in_what_it_names(tmp_path, rows, method, row):
-    from isonb.lab.runs.publishing import publish
-    from isonb.lab.runs.record import Record, write_record
+    from isonb_lab.runs.publishing import publish
+    from isonb_lab.runs.record import Record, write_record
 
     configs, ids = rows
     for config in configs:
@@ -187,7 +186,7 @@ def test_a_grid_that_cannot_be_read_is_refused(tmp_path):
 
 
 def test_no_recording_leaves_the_whole_plan_absent(tmp_path):
-    study = Study.load("head_to_head", folder=tmp_path)
+    study = load_study("head_to_head", folder=tmp_path)
     assert len(study.absent) == len(study.plan) == len(plan_of("head_to_head", "small"))
     assert study.coverage()["SST-2"].tolist()[0] == "0 of 5"
     assert isinstance(study.runs, pd.DataFrame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isonb.lab.studies.printed import PAPERS, PrintedError, hyperparameters, printed
+from isonb_lab.claims.printed import PAPERS, PrintedError, hyperparameters, printed
 
 COUNTS = {"isolayer": 139, "istar": 163, "shrink_the_longest": 165, "softdecay": 237}
 

@@ -3,12 +3,10 @@
 import pytest
 
 from isonb.errors import InputError
-from isonb.lab.runs.record import Record, write_record
-from isonb.lab.runs.settings import plan
-from isonb.lab.studies.design import study_file
-from isonb.lab.sweeps.grids import load_grid
-
-STUDY = study_file("real_models")
+from isonb_lab.papers import real_models as STUDY
+from isonb_lab.runs.record import Record, write_record
+from isonb_lab.runs.settings import plan
+from isonb_lab.sweeps.grids import load_grid
 
 
 def write(folder, block, score):

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.printed import printed
-from isonb.lab.studies.study import STUDIES
-from isonb.lab.studies.verdicts import CONTRADICTED, SUPPORTED, Claim, difference
+from isonb_lab.claims.printed import printed
+from isonb_lab.claims.verdicts import CONTRADICTED, SUPPORTED, Claim, difference
+from isonb_lab.papers import arms, istar
+from isonb_lab.papers.studies import STUDIES
 
 SAID = {
     "shrink_the_longest": {
@@ -99,7 +99,7 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
 def test_claims_that_take_a_gain_for_granted_are_not_contradicted(verdicts, studies):
     """With zeta = 1 a run is plain training: a claim that this costs score says that lowering gains."""
     study = studies["istar"]
-    ends = study_file("istar").ENDS
+    ends = istar.ENDS
     full = difference(study.units("score", ends[1]), study.units("score", "none"))
     assert len(full) == 20
     assert not any(full.values())
@@ -108,7 +108,6 @@ def test_claims_that_take_a_gain_for_granted_are_not_contradicted(verdicts, stud
 
 
 def test_no_margin_is_larger_than_what_the_paper_prints():
-    arms = study_file("arms")
     for paper, table, method, base, gain in (
         ("istar", "Table 1", "I-STAR", "Base", arms.ISTAR_GAIN),
         ("softdecay", "Table 2", "+SoftDecay", "base", arms.SOFTDECAY_GAIN),

@@ -6,17 +6,18 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import flat
-from isonb.lab.statistics.seeds import student
-from isonb.lab.studies.design import Design, StudyError, design_of, study_file
-from isonb.lab.studies.study import Study
-from isonb.lab.studies.summary import cell_rows, claim_rows, tally
-from isonb.lab.studies.table import PlannedCell
-from isonb.lab.studies.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
+from isonb_lab.claims.design import Design, StudyError
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.summary import cell_rows, claim_rows, tally
+from isonb_lab.claims.table import PlannedCell
+from isonb_lab.claims.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
+from isonb_lab.papers import arms
+from isonb_lab.papers.studies import design_of, load_study
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.settings import resolve
+from isonb_lab.runs.table import flat
+from isonb_lab.statistics.seeds import student
 
-arms = study_file("arms")
 SCORES = {  # task -> arm -> mean score; the majority baseline scores 0.5
     "english_sentiment": {"none": 0.80, "CosReg": 0.85, "IsoBN": 0.70},
     "english_entailment": {"none": 0.49, "CosReg": 0.52, "IsoBN": 0.40},
@@ -194,7 +195,7 @@ def test_the_mean_over_cells_stands_below_them(study):
     assert [row["cell"] for row in cell_rows(study.verdicts()) if row["claim"] == 1] == ["sentiment"]
 
 
-@pytest.mark.parametrize("call", [lambda: Study.load("nosuch"), lambda: design_of("Study")])
+@pytest.mark.parametrize("call", [lambda: load_study("nosuch"), lambda: design_of("Study")])
 def test_unknown_studies_name_those_there_are(call):
     with pytest.raises(StudyError, match="shrink_the_longest"):
         call()
@@ -214,14 +215,14 @@ def test_a_study_file_of_ones_own_is_read_by_its_path(tmp_path):
     """Also one that uses a file beside it."""
     (tmp_path / "names.py").write_text('NAME = "mine"\n')
     text = """
-from isonb.lab.studies.design import Design
+from isonb_lab.claims.design import Design
 from .names import NAME
 DESIGN = Design(NAME, "", (), lambda settings: settings.get("method.name", "none"), grid="istar", size="smoke")
 """
     (tmp_path / "my_study.py").write_text(text)
-    study = Study.load(tmp_path / "my_study.py")
+    study = load_study(tmp_path / "my_study.py")
     assert (study.design.name, len(study.absent)) == ("mine", 13)
     assert set(study.arms) == {"none", "cosreg", "istar"}
     (tmp_path / "nothing.py").write_text("")
     with pytest.raises(StudyError, match="a study file must have a DESIGN"):
-        Study.load(tmp_path / "nothing.py")
+        load_study(tmp_path / "nothing.py")

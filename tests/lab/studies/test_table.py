@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isonb.lab.studies.table import failed, lead, row_error
+from isonb_lab.claims.table import failed, lead, row_error
 
 NAN = float("nan")
 BORDER = 0.5 + 1.959964 * math.sqrt(0.5 * 0.5 / 400)  # 0.549: what 400 rows alone can carry

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from isonb.lab.studies.treated_runs import Treated, Treatment, by_regime, setting_in_words, treated_runs
-from isonb.lab.studies.verdicts import (
+from isonb_lab.claims.treated_runs import Treated, Treatment, by_regime, setting_in_words, treated_runs
+from isonb_lab.claims.verdicts import (
     CONTRADICTED,
     DEPENDS,
     INCONCLUSIVE,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.seeds import Interval
-from isonb.lab.studies.verdicts import (
+from isonb_lab.claims.verdicts import (
     CONTRADICTED,
     DEPENDS,
     INCONCLUSIVE,
@@ -24,6 +23,7 @@ from isonb.lab.studies.verdicts import (
     judge_prediction,
     smallest_visible,
 )
+from isonb_lab.statistics.seeds import Interval
 
 UP = [0.10, 0.12, 0.11, 0.13, 0.09]
 DOWN = [-v for v in UP]

@@ -61,7 +61,7 @@ class Sweeping:
 
     def __init__(self, out, configs, environment, experiments):
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["isonb.lab.sweeps.sweep"])
+        self.context.set_forkserver_preload(["isonb_lab.sweeps.sweep"])
         self.arguments = (str(out), configs, environment, experiments)
         self.process = None
 
@@ -101,8 +101,8 @@ def _sweep(out, configs, environment, experiments):
     with open(os.path.join(out, "sweeps.log"), "a") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    from isonb.lab.sweeps import execution
-    from isonb.lab.sweeps.sweep import sweep
+    from isonb_lab.sweeps import execution
+    from isonb_lab.sweeps.sweep import sweep
 
     execution.EXPERIMENTS_FOLDER = experiments
     report = sweep(configs, out, workers=2, retry_failed=True, progress=False)

@@ -7,7 +7,7 @@ import pytest
 from fake_runs import RUNS, config
 
 import isonb
-from isonb.lab.runs.record import Record, write_record
+from isonb_lab.runs.record import Record, write_record
 
 HERE = Path(__file__).parent
 

@@ -15,7 +15,7 @@ RUNS = 20
 
 
 def config(seed):
-    from isonb.lab.runs.settings import resolve  # which the process of a run doesn't need
+    from isonb_lab.runs.settings import resolve  # which the process of a run doesn't need
 
     return resolve({"task": "english_sentiment", "protocol": "smoke", "seed": seed})
 
@@ -88,7 +88,7 @@ def mortal(job):
 
 
 if __name__ == "__main__":
-    from isonb.lab.sweeps.sweep import sweep
+    from isonb_lab.sweeps.sweep import sweep
 
     folder, workers, scheduler = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     options = {"progress": False, "runner": "fake_runs:slow"}

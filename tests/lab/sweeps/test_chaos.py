@@ -16,8 +16,8 @@ from test_executed_runs import HEADER
 from waiting import until
 
 import isonb
-from isonb.lab.runs.record import Record, read_record, write_record
-from isonb.lab.runs.settings import resolve
+from isonb_lab.runs.record import Record, read_record, write_record
+from isonb_lab.runs.settings import resolve
 
 KILLS, RUNS = 20, 6
 SEED = int(os.environ.get("ISONB_CHAOS_SEED", "0"))

@@ -5,10 +5,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from isonb.errors import InputError
-from isonb.lab.encoders.loading import load
-from isonb.lab.encoders.locate import find
-from isonb.lab.runs.settings import resolve
-from isonb.lab.sweeps import cost
+from isonb.models.loading import load
+from isonb.models.locate import find
+from isonb_lab.runs.settings import resolve
+from isonb_lab.sweeps import cost
 
 BERT = "google-bert/bert-base-uncased"
 COLA = {"task": "cola", "model": BERT, "protocol": "full"}

@@ -13,12 +13,12 @@ import nbformat
 import pytest
 from waiting import gone, until
 
-from isonb.lab.runs.record import read_record
-from isonb.lab.runs.settings import resolve
-from isonb.lab.sweeps import execution
-from isonb.lab.sweeps.execution import execute, prepare
-from isonb.lab.sweeps.gpus import claimed, visible
-from isonb.runtime.locks import free
+from isonb_lab.runs.record import read_record
+from isonb_lab.runs.settings import resolve
+from isonb_lab.runtime.locks import free
+from isonb_lab.sweeps import execution
+from isonb_lab.sweeps.execution import execute, prepare
+from isonb_lab.sweeps.gpus import claimed, visible
 
 HEADER = """\
 ---
@@ -40,7 +40,7 @@ work: str = ""  # folder
 ```
 """
 WRITE = """
-    from isonb.lab.runs.record import Record, write_record
+    from isonb_lab.runs.record import Record, write_record
     write_record(out + "/records", Record(planned["config"], {"accuracy": 0.5}, named=planned["run_id"]))
 """
 CONFIG = resolve({"task": "english_sentiment", "protocol": "smoke", "method": {"name": "istar", "zeta": "auto"}})
@@ -87,7 +87,7 @@ def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
 
 
 def test_a_run_that_raises_leaves_a_failed_record_and_the_traceback(template, tmp_path):
-    template("from isonb.lab.options import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
+    template("from isonb_lab.options import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
     outcome = execute(prepare(CONFIG, tmp_path / "out"))
     assert (outcome.status, outcome.error) == ("failed", "OptionError: rank must be 2; got 3. Fix it.")
     record = read_record(tmp_path / "out" / "records" / f"{outcome.run_id}.json")
@@ -131,7 +131,7 @@ def test_no_kernel_outlives_a_killed_sweep(template, tmp_path):
     out.mkdir()
     script = f"""
 from pathlib import Path
-from isonb.lab.sweeps import execution
+from isonb_lab.sweeps import execution
 execution.EXPERIMENTS_FOLDER = Path({str(folder)!r})
 execution.execute(execution.prepare({CONFIG!r}, {str(out)!r}))
 """

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isonb.lab.sweeps.grids import GridError, about_grid, load_grid
-from isonb.runtime.places import EXPERIMENTS_FOLDER
+from isonb_lab.places import EXPERIMENTS_FOLDER
+from isonb_lab.sweeps.grids import GridError, about_grid, load_grid
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import psutil
 import pytest
 from waiting import gone, until
 
-from isonb.lab.options import OptionError
-from isonb.lab.sweeps import inline
-from isonb.lab.sweeps.inline import run_all
+from isonb_lab.options import OptionError
+from isonb_lab.sweeps import inline
+from isonb_lab.sweeps.inline import run_all
 
 BASE = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_steps": 2, "cloud_examples": 20}
 
@@ -51,7 +51,7 @@ def test_after_an_error_no_further_run_begins(monkeypatch):
 
 
 LONG = """
-from isonb.lab.sweeps import inline
+from isonb_lab.sweeps import inline
 if __name__ == "__main__":
     short = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_steps": 2}
     inline.START = 0

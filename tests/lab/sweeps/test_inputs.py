@@ -9,15 +9,15 @@ import pytest
 import yaml
 from cola import save_cola
 
-from isonb.lab.data.sources import SourceError
-from isonb.lab.encoders.catalogue import ModelError
-from isonb.lab.runs.inputs import inputs, recorded
-from isonb.lab.runs.manifest import Clock
-from isonb.lab.runs.record import Record, write_record
-from isonb.lab.runs.recordings import FOLDER
-from isonb.lab.runs.settings import plan
-from isonb.lab.sweeps.execution import ExecuteError, execute, known, prepare
-from isonb.lab.sweeps.sweep import sweep
+from isonb.models.catalogue import ModelError
+from isonb_lab.data.sources import SourceError
+from isonb_lab.runs.inputs import inputs, recorded
+from isonb_lab.runs.manifest import Clock
+from isonb_lab.runs.record import Record, write_record
+from isonb_lab.runs.recordings import FOLDER
+from isonb_lab.runs.settings import plan
+from isonb_lab.sweeps.execution import ExecuteError, execute, known, prepare
+from isonb_lab.sweeps.sweep import sweep
 from tests.lab import random_models
 
 COLA = {"task": "cola", "model": "tiny", "protocol": "smoke"}
@@ -93,7 +93,7 @@ def test_a_record_that_says_nothing_of_its_inputs_stands(data, tmp_path):
 
 def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("isonb.lab.data.sources._answer", lambda hub_id: None)
+    monkeypatch.setattr("isonb_lab.data.sources._answer", lambda hub_id: None)
     monkeypatch.setattr("datasets.load_dataset", lambda *args, **options: 1 / 0)
     record(job := prepare(COLA, tmp_path / "out", data=data))
     assert known(prepare(COLA, tmp_path / "out", data="hub")).run_id == job.run_id

@@ -6,12 +6,12 @@ from collections import Counter
 import pytest
 import yaml
 
-from isonb.lab.data.tasks import KINDS, TASKS
-from isonb.lab.methods import methods
-from isonb.lab.studies.printed import hyperparameters
-from isonb.lab.sweeps import cost
-from isonb.lab.sweeps.grids import SIZES, about_grid, load_grid
-from isonb.runtime.places import EXPERIMENTS_FOLDER
+from isonb_lab.claims.printed import hyperparameters
+from isonb_lab.data.tasks import KINDS, TASKS
+from isonb_lab.methods import methods
+from isonb_lab.places import EXPERIMENTS_FOLDER
+from isonb_lab.sweeps import cost
+from isonb_lab.sweeps.grids import SIZES, about_grid, load_grid
 
 FOLDER = EXPERIMENTS_FOLDER
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")

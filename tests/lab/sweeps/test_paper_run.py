@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 import isonb
-from isonb.lab.data.corpus import sentences
-from isonb.lab.runs.table import scan
-from isonb.lab.sweeps.cost import needs
-from isonb.lab.sweeps.grids import load_grid
+from isonb_lab.data.corpus import sentences
+from isonb_lab.runs.table import scan
+from isonb_lab.sweeps.cost import needs
+from isonb_lab.sweeps.grids import load_grid
 from tests.lab import random_models
 
 GRID = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments" / "shrink_the_longest.yaml"

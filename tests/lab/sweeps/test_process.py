@@ -12,7 +12,7 @@ from fake_runs import config, journal
 from safetensors.torch import save_file
 from waiting import until
 
-from isonb.lab.sweeps.execution import _disk_refused, execute, prepare
+from isonb_lab.sweeps.execution import _disk_refused, execute, prepare
 
 
 def ended_by(number, out):

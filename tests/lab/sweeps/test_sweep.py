@@ -19,12 +19,12 @@ from fake_runs import RUNS, config, finished, journal
 from support import interruptible
 from waiting import gone, until
 
-from isonb.lab.runs.record import Record, read_record, write_record
-from isonb.lab.runs.table import scan
-from isonb.lab.sweeps import execution
-from isonb.lab.sweeps.execution import ExecuteError, execute, prepare
-from isonb.lab.sweeps.sweep import SchedulerError, status, sweep
-from isonb.runtime.locks import held
+from isonb_lab.runs.record import Record, read_record, write_record
+from isonb_lab.runs.table import scan
+from isonb_lab.runtime.locks import held
+from isonb_lab.sweeps import execution
+from isonb_lab.sweeps.execution import ExecuteError, execute, prepare
+from isonb_lab.sweeps.sweep import SchedulerError, status, sweep
 
 HERE = Path(__file__).parent
 HANGS = 3
@@ -204,7 +204,7 @@ def test_mistakes_are_told_before_anything_starts(out, tmp_path, monkeypatch):
 
 
 def test_no_scheduler_is_an_error_before_anything_starts(out, monkeypatch):
-    monkeypatch.setattr("isonb.lab.sweeps.sweep.CONNECT", 0.5)
+    monkeypatch.setattr("isonb_lab.sweeps.sweep.CONNECT", 0.5)
     with pytest.raises(SchedulerError, match="must answer at tcp:"):
         sweep([config(0)], out, scheduler="tcp://127.0.0.1:9", progress=False)
     with pytest.raises(SchedulerError, match="TLS"):  # no certificate is named
@@ -223,7 +223,7 @@ def test_a_local_sweep_listens_to_nobody(out, driver):
 def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, capsys, monkeypatch):
     from distributed import LocalCluster
 
-    monkeypatch.setattr("isonb.lab.sweeps.sweep.ALONE", 0.1)
+    monkeypatch.setattr("isonb_lab.sweeps.sweep.ALONE", 0.1)
     monkeypatch.setenv("FAKE_SECONDS", "0")
     told = []
     with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:

@@ -10,12 +10,12 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from isonb.pages.chapters import Book
-from isonb.pages.errors import PageError
-from isonb.pages.notebooks.markdown import Reader
-from isonb.pages.notebooks.plain import CAPTION, plain
-from isonb.pages.notebooks.words import NOT_RUN, Index
-from isonb.pages.outputs import code_cells
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.errors import PageError
+from isonb_lab.pages.notebooks.markdown import Reader
+from isonb_lab.pages.notebooks.plain import CAPTION, plain
+from isonb_lab.pages.notebooks.words import NOT_RUN, Index
+from isonb_lab.pages.outputs import code_cells
 
 ROOT = Path(__file__).resolve().parents[3]
 BOOK = Book(ROOT)
@@ -87,7 +87,7 @@ def test_a_directive_that_no_notebook_shows_is_refused():
 @pytest.mark.parametrize("there", [True, False])
 def test_a_notebook_that_is_opened_alone_installs_the_package_first(there, repository, monkeypatch):
     chapter = BOOK.chapters[0]
-    monkeypatch.setattr("isonb.pages.notebooks.plain._repository", lambda checkout: repository)
+    monkeypatch.setattr("isonb_lab.pages.notebooks.plain._repository", lambda checkout: repository)
     made = plain(chapter, chapter.fresh(), INDEX, {})
     first = next(cell for cell in made.cells if cell.cell_type == "code")
     ran = []

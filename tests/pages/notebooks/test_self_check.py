@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook
 from papermill.exceptions import PapermillExecutionError
 
-from isonb.pages.chapters import Book
+from isonb_lab.pages.chapters import Book
 
 ROOT = Path(__file__).resolve().parents[3]
 DECLARED = """\
@@ -18,7 +18,7 @@ n_topics: int = 4  # topics; range 3..10
 cloud: str = "cls"  # points; one of mean|cls
 rate: float = 0.5  # a share; range 0..1
 told: bool = False  # whether it is told"""
-CHECK = "from isonb import pages\npages.check_parameters()"
+CHECK = "from isonb_lab import pages\npages.check_parameters()"
 PRINT = "print(n_topics, cloud, rate, type(rate).__name__, told)"
 
 

@@ -1,5 +1,3 @@
-"""The dial: vectors as they are, turned by degrees, and what each reader makes of them."""
+"""The dial, made: readers, encodings and the record that the book reads."""
 
-from isonb.lab.studies.design import study_file
-
-plan = study_file("dial")  # what the plan names, and the recorded tables: beside the other studies of the book
+from isonb_lab.papers import dial as plan  # what the plan names, and the recorded tables

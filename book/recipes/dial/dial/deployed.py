@@ -19,10 +19,10 @@ import pandas as pd
 from dial import readers
 from dial.encode import SEED, note_time, vectors_of
 from dial.study import Turned, gain
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.sources import data_folder, read_folder, sample
-from isonb.lab.encoders.loading import load
+from isonb.models.loading import load
 from isonb.runtime.files import replace
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.sources import data_folder, read_folder, sample
 
 Array = np.ndarray[Any, Any]
 Turn = tuple[str, float]

@@ -20,12 +20,12 @@ from torch import Tensor
 
 from dial import plan
 from isonb.errors import InputError, fail
-from isonb.lab.data.corpus import sentences
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.sources import DATA_VARIABLE, data_folder, read_folder, sample
-from isonb.lab.encoders.loading import Encoder
-from isonb.lab.encoders.vectors import States, TokenizedSentences, forward
+from isonb.models.loading import Encoder
 from isonb.runtime.files import replace
+from isonb_lab.data.corpus import sentences
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.sources import DATA_VARIABLE, data_folder, read_folder, sample
+from isonb_lab.encoders.vectors import States, TokenizedSentences, forward
 
 SEED = 43
 TIMES = "times.tsv"

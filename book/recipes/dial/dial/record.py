@@ -29,9 +29,9 @@ from dial.study import (
 )
 from dial.views import class_rows, depth_rows, spectra_rows, turned_clouds
 from isonb.errors import InputError, fail
-from isonb.lab.data.sources import data_folder
-from isonb.lab.encoders.catalogue import EMBEDDED
-from isonb.lab.encoders.loading import load
+from isonb.models.catalogue import EMBEDDED
+from isonb.models.loading import load
+from isonb_lab.data.sources import data_folder
 
 CLOUDS = {"smollm2": 15, "minilm": 6}  # the layers that the picture turns
 POINT = ["encoder", "layer", "pool", "fit", "turn", "strength", "reader", "set"]

@@ -12,13 +12,13 @@ import torch
 from dial import plan, readers
 from dial.encode import read_set
 from dial.study import MEASURED, SHORT, Array, Load, Turn, Turned, gain
-from isonb.lab.data.corpus import sentences
-from isonb.lab.data.rows import load_task
-from isonb.lab.encoders.loading import Encoder, encode, hidden_states
-from isonb.lab.studies.design import study_file
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.first_token import first_token
 from isonb.measures.isoscore import isoscore
+from isonb.models.loading import Encoder, encode, hidden_states
+from isonb_lab.data.corpus import sentences
+from isonb_lab.data.rows import load_task
+from isonb_lab.papers import token_spectra
 
 FRAME = 1000  # half the width of the frame
 CLASS_TURNS: tuple[Turn, ...] = tuple(("whitening", p) for p in (0.5, 0.75, 1.0))
@@ -85,7 +85,7 @@ def spectra_rows(encoder: Encoder, kind: str, examples: int = 256, batch: int = 
                 mask = tokens["attention_mask"].bool()
                 yield hidden_states(encoder, tokens["input_ids"], mask), mask
 
-        table, _ = study_file("token_spectra").layer_spectra(batches())
+        table, _ = token_spectra.layer_spectra(batches())
         for _, found in table.groupby("layer").mean().reset_index().iterrows():
             yield {"encoder": kind, "task": task, **{str(name): float(value) for name, value in found.items()}}
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isonb.lab.options import Options, option
-from isonb.lab.runs.manifest import bfloat16_pays
+from isonb_lab.options import Options, option
+from isonb_lab.runs.manifest import bfloat16_pays
 
 __all__ = ["PretrainSettings"]
 

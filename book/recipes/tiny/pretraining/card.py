@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from isonb.lab.encoders.catalogue import weights_digest
-from isonb.lab.encoders.locate import find
-from isonb.lab.encoders.text_models import with_dropout
-from isonb.lab.options import describe
+from isonb.models.catalogue import weights_digest
+from isonb.models.locate import find
+from isonb.models.text_models import with_dropout
+from isonb_lab.options import describe
 from pretraining import PretrainSettings
 
 if TYPE_CHECKING:

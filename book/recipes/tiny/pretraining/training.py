@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import Subset
 from transformers import PrinterCallback, Trainer, TrainerCallback
 
-from isonb.lab.encoders.text_models import quiet, with_dropout
+from isonb.models.text_models import quiet, with_dropout
 from isonb.runtime.files import replace
 from pretraining import PretrainSettings
 from pretraining.text import NOT_ASKED, Hiding, Rows, TextError

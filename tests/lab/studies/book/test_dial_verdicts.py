@@ -3,10 +3,8 @@
 import pandas as pd
 import pytest
 
-from isonb import pages
-from isonb.lab.studies.design import study_file
-
-DIAL = study_file("dial")
+from isonb_lab.figures import the_dial as figures
+from isonb_lab.papers import dial as DIAL
 
 
 def head(gains):
@@ -45,6 +43,5 @@ def test_the_recorded_linear_head_gains_beyond_chance_and_its_hypothesis_is_open
 
 
 def test_search_is_advised_on_no_encoder():
-    figures = pages.figures("the_dial")
     readers = {one["reader"] for one in figures.advice(DIAL.read("scores"), DIAL.LAYERS)}
     assert readers == {"similarity", "threshold", "neighbours", "linear head"}

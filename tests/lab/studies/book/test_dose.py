@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isonb.lab.studies.design import study_file
+from isonb_lab.papers import dose as STUDY
 
-STUDY = study_file("dose")
 TIMES = (0.1, 0.35, 0.7, 1.4, 2.5, 4.5)  # of the plain isotropy, 0.1
 
 

@@ -3,15 +3,12 @@
 import pytest
 from support import columns_of
 
-from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import PLAIN, Study
-from isonb.lab.studies.table import PlannedCell
-from isonb.lab.studies.verdicts import NOT_TESTABLE, Reason
-
-istar_doses = study_file("istar_doses")
-layer_doses = study_file("layer_doses")
+from isonb_lab.claims.study import PLAIN, Study
+from isonb_lab.claims.table import PlannedCell
+from isonb_lab.claims.verdicts import NOT_TESTABLE, Reason
+from isonb_lab.papers import istar_doses, layer_doses
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.settings import resolve
 
 MANIFEST = {"data": {}, "seconds": 1.0}
 

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.paired import seeds_needed
-from isonb.lab.studies.comparing import against_plain
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import PLAIN, Study
+from isonb_lab.claims.comparing import against_plain
+from isonb_lab.claims.study import PLAIN, Study
+from isonb_lab.papers import evidence_methods as methods
+from isonb_lab.papers.studies import load_study
+from isonb_lab.statistics.paired import seeds_needed
 
-methods = study_file("evidence_methods")
 GAINS = np.array([0.010, 0.014, 0.009, 0.013, 0.011, 0.012])  # of IsoLayer, a seed each
 LOWER = "I-STAR (lower)"
 
@@ -70,7 +70,7 @@ def test_how_much_rounder_a_method_leaves_the_vectors_that_it_acts_on(study):
 
 @pytest.mark.parametrize(("task", "most", "plain"), [("STS-B", 0.005, 0.85), ("SST-2", 0.0102, 0.85)])
 def test_with_a_linear_head_no_method_gains_and_a_gain_of_a_point_and_a_half_would_have_shown(task, most, plain):
-    study = Study.load("evidence_methods")
+    study = load_study("evidence_methods")
     cells = methods.cells(study).xs(task, level="suite")
     assert set(cells.index) == set(methods.METHODS) - ({"entropy"} if task == "STS-B" else set())
     assert (cells["n"] == 6).all()
@@ -83,12 +83,12 @@ def test_with_a_linear_head_no_method_gains_and_a_gain_of_a_point_and_a_half_wou
 
 
 def test_the_spread_in_the_first_five_seeds_of_sst2_asks_for_the_six_that_are_planned():
-    study = Study.load("evidence_methods")
+    study = load_study("evidence_methods")
     assert methods.seeds_asked(study, "SST-2") == 6
     assert study.plan["suite"].value_counts().to_dict() == {"STS-B": 30, "SST-2": 36}
 
 
 def test_sst2_was_cut_short_and_sts_b_was_not():
-    study = Study.load("evidence_methods")
+    study = load_study("evidence_methods")
     assert methods.last_pass(study, "SST-2").low > 0.005
     assert methods.last_pass(study, "STS-B").high < 0.005

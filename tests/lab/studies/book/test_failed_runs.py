@@ -4,12 +4,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isonb.lab.runs.recordings import recorded, scored
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import PLAIN
+from isonb_lab.claims.study import PLAIN
+from isonb_lab.papers import arms, failed_runs
+from isonb_lab.runs.recordings import recorded, scored
 
-arms = study_file("arms")
-failed_runs = study_file("failed_runs")
 COSREG, METHODS, SOFTDECAY, SPECTRUM = arms.COSREG, arms.METHODS, arms.SOFTDECAY, arms.SPECTRUM
 FAST, prevented, unsteady_runs = failed_runs.FAST, failed_runs.prevented, failed_runs.unsteady_runs
 

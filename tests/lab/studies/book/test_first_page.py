@@ -7,17 +7,14 @@ import pytest
 from scipy import stats
 
 import isonb
-from isonb.lab.runs.recordings import recorded, scored
-from isonb.lab.studies import comparing
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import PLAIN, Study
-from isonb.lab.studies.verdicts import by_cell, difference
+from isonb_lab.claims import comparing
+from isonb_lab.claims.study import PLAIN
+from isonb_lab.claims.verdicts import by_cell, difference
+from isonb_lab.papers import arms, dial, dose, failed_runs, heads, softdecay
+from isonb_lab.papers import read_where as read
+from isonb_lab.papers.studies import load_study
+from isonb_lab.runs.recordings import recorded, scored
 
-arms = study_file("arms")
-dose = study_file("dose")
-dial, heads = study_file("dial"), study_file("heads")
-failed_runs = study_file("failed_runs")
-softdecay = study_file("softdecay")
 METHODS = arms.METHODS
 
 HOME = Path(isonb.__file__).parents[1]
@@ -85,7 +82,7 @@ def test_what_a_classifier_reads_at_every_dose(page):
 
 
 def test_what_a_linear_head_reads_with_the_papers_methods():
-    study = Study.load("evidence_methods")
+    study = load_study("evidence_methods")
     assert set(study.runs["head"]) == {"linear"}
     assert f"the four papers' methods {heads.span(study.runs, ['suite', 'arm'])}." in words("book/intro.md")
 
@@ -100,7 +97,7 @@ def test_how_many_comparisons_there_are_and_how_many_could_not_have_seen_a_point
 
 
 def test_the_intervals_of_the_four_papers_methods_together():
-    learned = Study.load(arms.LEARNED)
+    learned = load_study(arms.LEARNED)
     every = learned.runs.groupby("arm")["seed"].nunique()
     names = ("selected bars", "λ = -0.1", "λ = +0.1", arms.SOFTDECAY, arms.ISOLAYER)
     tops = {}
@@ -161,7 +158,6 @@ def test_what_doses_of_isotropy_do_to_the_score():
 
 def test_what_a_trained_classifier_loses_where_it_reads_round_vectors():
     """By the records alone: the intervals hold for the six levels together."""
-    read = study_file("read_where")
     cells = read.doses(read.runs(), read.DOSES["SST-2, linear head"])
     page = words("book/intro.md")
     for weight, text in ((0.3, "With {:.0f} of 128 directions in use it loses {:.1f} points ({:.1f} to {:.1f})"),

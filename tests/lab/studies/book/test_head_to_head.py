@@ -7,16 +7,15 @@ import pytest
 from scipy import stats
 from support import columns_of
 
-from isonb.lab.runs.manifest import processor_kinds
-from isonb.lab.runs.settings import resolve
-from isonb.lab.studies import comparing
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import PLAIN, Study
-from isonb.lab.studies.table import task_and_encoder
-from isonb.lab.studies.verdicts import NO_SETTING
-from isonb.lab.sweeps.grids import load_grid
-
-versus = study_file("head_to_head")
+from isonb_lab.claims import comparing
+from isonb_lab.claims.study import PLAIN
+from isonb_lab.claims.table import task_and_encoder
+from isonb_lab.claims.verdicts import NO_SETTING
+from isonb_lab.papers import head_to_head as versus
+from isonb_lab.papers.studies import load_study
+from isonb_lab.runs.manifest import processor_kinds
+from isonb_lab.runs.settings import resolve
+from isonb_lab.sweeps.grids import load_grid
 
 BASE = {"task": "sst2", "model": "minilm"}
 
@@ -59,7 +58,7 @@ def test_every_method_has_three_tries_and_the_published_one_is_the_first():
 
 def test_the_plan_keeps_to_what_the_holdout_chose():
     """Also for plain training, whose best rate is that of every method; and no seed was tuned on."""
-    best = versus.chosen(Study.load(versus.TUNING))
+    best = versus.chosen(load_study(versus.TUNING))
     planned = runs_by_cell("head_to_head")
     rates = {suite: runs[0]["learning_rate"] for (suite, arm), runs in planned.items() if arm == PLAIN}
     for (suite, arm), runs in planned.items():
@@ -70,17 +69,17 @@ def test_the_plan_keeps_to_what_the_holdout_chose():
 
 
 def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs(head_to_head):
-    here, there = (versus.chosen(Study.load(design)) for design in (versus.TUNING, versus.TUNING_ELSEWHERE))
+    here, there = (versus.chosen(load_study(design)) for design in (versus.TUNING, versus.TUNING_ELSEWHERE))
     apart = {cell: words for cell, words in there.items() if words != here[cell]}
     planned = runs_by_cell("head_to_head_other_choice")
     assert {cell: versus.setting(runs[0]) for cell, runs in planned.items() if cell[1] != PLAIN} == apart
-    plain = Study.load(versus.OTHER_CHOICE).plan.query("arm == @PLAIN")["run_id"]
+    plain = load_study(versus.OTHER_CHOICE).plan.query("arm == @PLAIN")["run_id"]
     assert set(plain) <= set(head_to_head.runs["run_id"])
 
 
 def test_all_runs_are_recorded_and_all_are_of_one_kind_of_processor():
     """The same run ends elsewhere on another kind; the tuning is of the same kind, too."""
-    found = [Study.load(design) for design in (versus.DESIGN, versus.TUNING, versus.OTHER_CHOICE)]
+    found = [load_study(design) for design in (versus.DESIGN, versus.TUNING, versus.OTHER_CHOICE)]
     assert not any(study.absent for study in found)
     assert pd.concat([processor_kinds(study.runs) for study in found]).nunique() == 1
 

@@ -3,11 +3,10 @@
 import pandas as pd
 import pytest
 
-from isonb.lab.methods import methods
-from isonb.lab.runs.recordings import recorded
-from isonb.lab.studies.design import study_file
+from isonb_lab.methods import methods
+from isonb_lab.papers import heads as HEADS
+from isonb_lab.runs.recordings import recorded
 
-HEADS = study_file("heads")
 CLOUDS = {"tokens": 0.9, "cls": 0.5, "features": 0.01, "second": 0.1}
 
 

@@ -5,16 +5,15 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import flat
-from isonb.lab.studies import comparing
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import Study
-from isonb.lab.studies.table import PlannedCell
+from isonb_lab.claims import comparing
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.table import PlannedCell
+from isonb_lab.papers import head_to_head as versus
+from isonb_lab.papers import over_tasks as over_tasks_file
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.settings import resolve
+from isonb_lab.runs.table import flat
 
-versus = study_file("head_to_head")
-over_tasks_file = study_file("over_tasks")
 over_tasks, seed_means, steady = over_tasks_file.over_tasks, over_tasks_file.seed_means, over_tasks_file.steady
 
 TASKS = ("english_sentiment", "english_paraphrase", "english_entailment")

@@ -3,12 +3,9 @@
 import pytest
 from scipy import stats
 
-from isonb.lab.runs.recordings import recorded
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.summary import cell_rows
-from isonb.lab.studies.table import row_error
-
-plain_encoders = study_file("plain_encoders")
+from isonb_lab.claims.summary import cell_rows
+from isonb_lab.claims.table import row_error
+from isonb_lab.runs.recordings import recorded
 
 STS = {"experiment": "similarity", "task": "sts13"}
 

@@ -5,10 +5,8 @@ import pandas as pd
 import pytest
 import torch
 
-from isonb.lab.studies.design import study_file
 from isonb.measures.isoscore import isoscore
-
-wanted = study_file("properties")
+from isonb_lab.papers import properties as wanted
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.seeds import StatsError
-from isonb.lab.studies.design import study_file
-
-rank_sets = study_file("rank_sets").rank_sets
-association = study_file("association").association
+from isonb_lab.papers.association import association
+from isonb_lab.papers.rank_sets import rank_sets
+from isonb_lab.statistics.seeds import StatsError
 
 TASKS, METHODS = ("a", "b", "c"), ("one", "two", "three", "four", "five")
 

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isonb.lab.studies.design import study_file
+from isonb_lab.papers import read_where as study
 
-study = study_file("read_where")
 DOSE = study.DOSES["SST-2, linear head"]
 REACHED = {0.0: 2.6, -0.01: 2.0, 0.001: 5.0, 0.003: 15.0, 0.01: 40.0, 0.1: 70.0, 1.0: 95.0}
 

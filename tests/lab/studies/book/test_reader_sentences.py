@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from isonb.lab.methods import reading_place
-from isonb.lab.studies.design import study_file
-from isonb.runtime.places import RECORDINGS_FOLDER
+from isonb_lab.methods import reading_place
+from isonb_lab.papers import read_where
+from isonb_lab.places import RECORDINGS_FOLDER
 
 APART = ("the_dial", "the_dial_more")  # a linear head there reads the very vectors that are turned
 SOURCES = {"read_where": {"heads", "study"}}  # a study of what is read, and of no other vectors
@@ -80,7 +80,7 @@ def test_a_paragraph_about_a_classifier_says_what_it_reads(page):
 
 def test_the_column_of_read_where_is_what_its_classifiers_read():
     column = f"metric.end.{reading_place('log_isoscore', 'pooler')}.participation_ratio_unbiased"
-    assert column == study_file("read_where").READ
+    assert column == read_where.READ
 
 
 CELL = "```{{code-cell}} ipython3\n:tags: [hide-input]\n\n{}\n```\n\n"

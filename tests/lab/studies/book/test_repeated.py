@@ -6,11 +6,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isonb.lab.runs.manifest import processor_kinds
-from isonb.lab.runs.recordings import FOLDER, recorded
-from isonb.lab.studies.design import study_file
-
-repeated = study_file("repeated")
+from isonb_lab.papers import repeated
+from isonb_lab.runs.manifest import processor_kinds
+from isonb_lab.runs.recordings import FOLDER, recorded
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import isonb
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import Study
-from isonb.lab.studies.treatment import Treatment
+from isonb_lab.claims.treatment import Treatment
+from isonb_lab.papers import coverage, paper_items
+from isonb_lab.papers.studies import load_study
 
-coverage, ITEMS = study_file("coverage"), study_file("paper_items").ITEMS
+coverage, ITEMS = coverage, paper_items.ITEMS
 Axis, Item = coverage.Axis, coverage.Item
 HTML = Path(isonb.__file__).parents[1] / "_build" / "html" / "book"
 
@@ -80,7 +80,7 @@ def test_each_counterpart_stands_on_the_page_that_is_named(item):
 def test_the_page_prints_what_is_counted():
     text = text_of("results/coverage")
     names = {name for item in ITEMS for name in (item.study, item.beside) if name}
-    studies = {name: Study.load(name) for name in names}
+    studies = {name: load_study(name) for name in names}
     for item in ITEMS:
         start = text.index(f"{coverage.NAMES[item.paper]} {item.item} {item.shows}")
         row = text[start : start + 600]

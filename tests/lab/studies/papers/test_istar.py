@@ -3,15 +3,14 @@
 import pytest
 from scipy import stats
 
-from isonb.lab.runs.record import Record
-from isonb.lab.runs.recordings import recorded
-from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.study import Study
-from isonb.lab.studies.summary import cell_rows
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.summary import cell_rows
+from isonb_lab.papers import figure_2, istar
+from isonb_lab.papers.studies import load_study
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.recordings import recorded
+from isonb_lab.runs.settings import resolve
 
-figure_2 = study_file("figure_2")
-istar = study_file("istar")
 disagreements, estimates = figure_2.disagreements, figure_2.estimates
 
 SENTIMENT = {"task": "english_sentiment", "eval_examples": 400}
@@ -62,7 +61,7 @@ def synthetic(value, sd=0.01):
 
 def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(studies):
     small = studies["figure_2"]
-    both = Study.load("figure_2", live={"live: Figure 2": [synthetic(0.1)]})
+    both = load_study("figure_2", live={"live: Figure 2": [synthetic(0.1)]})
     known, found = (
         table.set_index(["suite", "curve", "points"])["value"].to_dict() for table in map(estimates, (small, both))
     )

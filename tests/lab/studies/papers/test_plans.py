@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 import isonb
-from isonb.lab.studies.design import study_file
+from isonb_lab.papers import plans
 
-plans = study_file("plans")
 EXPERIMENTS = Path(isonb.__file__).parents[1] / "book" / "experiments"
 
 

@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 import isonb
-from isonb.lab.studies.design import study_file
+from isonb_lab.papers import pairs, softdecay
 
-pairs, softdecay = study_file("pairs"), study_file("softdecay")
 HOME = Path(isonb.__file__).parents[1]
 
 

@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isonb.lab.runs.recordings import FOLDER, recorded
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.printed import printed
-from isonb.lab.studies.summary import cell_rows
-
-softdecay = study_file("softdecay")
+from isonb_lab.claims.printed import printed
+from isonb_lab.claims.summary import cell_rows
+from isonb_lab.papers import softdecay
+from isonb_lab.runs.recordings import FOLDER, recorded
 
 
 def test_gains_are_those_of_the_record(studies):

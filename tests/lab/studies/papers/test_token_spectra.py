@@ -5,9 +5,7 @@ import pytest
 import torch
 from scipy.stats import skew
 
-from isonb.lab.studies.design import study_file
-
-token_spectrum = study_file("token_spectra").token_spectrum
+from isonb_lab.papers.token_spectra import token_spectrum
 
 
 @pytest.fixture

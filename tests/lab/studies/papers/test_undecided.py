@@ -7,13 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.paired import seeds_needed
-from isonb.lab.studies.design import study_file
-from isonb.lab.studies.verdicts import Claim, Prediction, judge, judge_prediction
-from isonb.lab.sweeps.cost import estimate
-from isonb.lab.sweeps.grids import load_grid
-
-undecided = study_file("undecided")
+from isonb_lab.claims.verdicts import Claim, Prediction, judge, judge_prediction
+from isonb_lab.papers import arms, isolayer, undecided
+from isonb_lab.statistics.paired import seeds_needed
+from isonb_lab.sweeps.cost import estimate
+from isonb_lab.sweeps.grids import load_grid
 
 
 def judged(values, **options):
@@ -68,7 +66,7 @@ def test_the_weakest_of_the_means_with_a_cell_left_out_decides():
 
 def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
     large = [run for run in load_grid("isolayer", "paper") if "large" in run.config["model"]]
-    words = study_file("isolayer").NEEDS
+    words = isolayer.NEEDS
     assert f"{len(large)} runs" in words
     assert f"about {estimate(large).gpu_hours:.0f} hours of one A100" in words
 
@@ -77,7 +75,7 @@ def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
 def test_what_would_judge_a_claim_at_its_papers_setting_is_what_the_grids_hold(name, claim, studies, verdicts):
     """The runs with its method on its paper's tasks, and plain ones there, that aren't recorded."""
     (row,) = (row for row in undecided.needs(studies[name], verdicts[name]) if row["claim"] == claim)
-    arms, there = study_file("arms"), set(studies[name].others[study_file("arms").TRAINED].runs["run_id"])
+    there = set(studies[name].others[arms.TRAINED].runs["run_id"])
     runs = [run for grid in arms.OWN_CELLS for run in load_grid(grid, "full") if run.run_id not in there]
     wanted = []
     for run in runs:

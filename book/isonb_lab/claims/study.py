@@ -1,0 +1,307 @@
+"""One way from runs to an answer: the recorded and the live runs of a paper as one table, its claims judged on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from isonb_lab.claims import verdicts
+from isonb_lab.claims.design import PLAIN, Design, StudyError
+from isonb_lab.claims.table import PlannedCell, lead, long_tables, plan_of, settings_of_rows
+from isonb_lab.claims.treated_runs import setting_in_words, treated_runs
+from isonb_lab.claims.verdicts import (
+    JudgedCell,
+    Judgement,
+    Prediction,
+    PredictionJudgement,
+    Reason,
+    Units,
+    difference,
+)
+from isonb_lab.places import grid_file
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.recordings import FOLDER
+from isonb_lab.statistics.seeds import LEVEL, Interval, share, student
+
+__all__ = ["PLAIN", "Design", "Study", "StudyError"]
+
+TAIL = 0.3  # of the updates
+
+
+@dataclass(frozen=True)
+class Study:
+    """A design with its runs.
+
+    Args:
+        design: what is compared.
+        runs: one row a run: the columns of the table of records and ``arm``, ``suite``, ``score`` (the task's main
+            metric), ``majority`` (that metric of the majority baseline), ``failed`` (by
+            :func:`~isonb_lab.claims.table.failed`), ``source`` ("recorded" or "live").
+        series: run_id, name, step, value, and suite, arm, seed.
+        plan: one row a run that the grid asks for: ``cell`` (what it asks for, in words), ``arm``, ``suite``, and the
+            ``run_id`` of the recorded row that is it; none where no row is.
+        live_suites: those of the live runs.
+        no_setting: the (arm, suite) where every setting that was tried failed.
+        others: the studies whose runs judge predictions of this one, by name.
+    """
+
+    design: Design
+    runs: pd.DataFrame
+    series: pd.DataFrame
+    plan: pd.DataFrame
+    live_suites: tuple[str, ...] = ()
+    no_setting: frozenset[tuple[str, str]] = frozenset()
+    others: Mapping[str, Study] = field(default_factory=dict)
+
+    @classmethod
+    def load(
+        cls,
+        design: Design,
+        *,
+        live: Mapping[str, Iterable[Record]] | None = None,
+        folder: str | Path | None = None,
+        others: Mapping[str, Study] | None = None,
+    ) -> Study:
+        """A study with its recorded runs, and with ``live`` records by their suite.
+
+        Args:
+            design: what the study compares.
+            live: records of runs that were just made.
+            folder: holds the recordings, by default those of the book.
+            others: the studies that the design refers to, by name.
+
+        Raises
+            RecordedError: for a recording that can't be read.
+        """
+        cells = plan_of(design.plan, design.size)
+        cells += [cell for grid, size in design.more if grid_file(grid).is_file() for cell in plan_of(grid, size)]
+        return cls.of(design, cells, FOLDER if folder is None else Path(folder), live or {}, others)
+
+    @classmethod
+    def of(
+        cls,
+        design: Design,
+        cells: Sequence[PlannedCell],
+        folder: Path,
+        live: Mapping[str, Iterable[Record]],
+        others: Mapping[str, Study] | None = None,
+    ) -> Study:
+        """The study of a design, the cells of a plan and a folder of recordings."""
+        broken = frozenset(design.no_setting())
+        return cls(design, *long_tables(design, cells, folder, live), tuple(live), broken, others or {})
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites that are planned, in the order of the grid."""
+        return tuple(self.plan["suite"].unique())
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that are planned, in the order of the grid."""
+        return tuple(self.plan["arm"].unique())
+
+    @property
+    def absent(self) -> list[str]:
+        """The planned cells that no recorded row fills, in words."""
+        return list(self.plan.loc[self.plan["run_id"].isna(), "cell"])
+
+    def coverage(self) -> pd.DataFrame:
+        """Recorded and planned runs: one row an arm, one column a suite, "3 of 5"; a dash where none is planned."""
+        planned = Counter(zip(self.plan["arm"], self.plan["suite"], strict=True))
+        there = Counter(zip(self.recorded["arm"], self.recorded["suite"], strict=True))
+        return pd.DataFrame(
+            [
+                {"arm": arm}
+                | {s: f"{there[arm, s]} of {planned[arm, s]}" if planned[arm, s] else "–" for s in self.suites}
+                for arm in self.arms
+            ]
+        )
+
+    @property
+    def recorded(self) -> pd.DataFrame:
+        """The runs that were recorded."""
+        return self.runs[self.runs["source"] == "recorded"]
+
+    def units(
+        self, column: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
+    ) -> dict[tuple[str, int], float]:
+        """One number a run of an arm, keyed by (cell, seed): a column of ``runs``. ``cell`` is put behind the suite."""
+        if column not in self.runs:
+            return {}
+        values = self._of(self.runs[["arm", "suite", "seed", column]], arm, suites).dropna(subset=column)
+        return _keyed(values.rename(columns={column: "value"}), cell)
+
+    def logged(self, name: str, arm: str, suites: Sequence[str] | None = None) -> pd.DataFrame:
+        """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
+        return self._of(self.series[self.series["name"] == name], arm, suites)
+
+    def tail(
+        self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
+    ) -> dict[tuple[str, int], float]:
+        """The mean of a series over the last 30% of the updates, one a run (:meth:`tails`)."""
+        means = self.tails(name, list(self.logged(name, arm, suites)["run_id"].unique()))
+        runs = self.runs[self.runs["run_id"].isin(means)]
+        return _keyed(runs.assign(value=runs["run_id"].map(means)), cell)
+
+    def tails(self, name: str, runs: Sequence[str]) -> dict[str, float]:
+        """The mean of a series over the last 30% of the updates, by run.
+
+        A value counts if its update lies above 0.7 times the last one of its run, whichever series has that.
+        """
+        steps = self.series[self.series["run_id"].isin(list(runs))]
+        if steps.empty:
+            return {}
+        last = steps[steps["name"].str.startswith("step.")].groupby("run_id")["step"].max()
+        late = steps[(steps["name"] == name) & (steps["step"] > (1 - TAIL) * steps["run_id"].map(last))]
+        return {str(run): float(mean) for run, mean in late.groupby("run_id")["value"].mean().items()}
+
+    def ends(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> tuple[Units, Units]:
+        """A measure of the vectors that an arm acts on, and of the same vectors of plain training, a number a seed.
+
+        The output of a second stage is compared with the [CLS] vectors that it starts from; it is measured on up to
+        1,500 rows, they on ``cloud_examples``, and a biased measure reads higher on more. A measure of the tokens of
+        all layers is read there, whatever the arm acts on.
+        """
+        mine = "tokens" if measure.endswith("_all_layers") else self.design.acts_on.get(arm, "cls")
+        plain = "cls" if mine == "second" else mine
+        after = self.units(f"metric.end.{mine}.{measure}", arm, suites)
+        return after, self.units(f"metric.end.{plain}.{measure}", PLAIN, suites)
+
+    def changed(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> Units:
+        """What an arm changes in a measure of the vectors that it acts on, a number a seed (:meth:`ends`)."""
+        return difference(*self.ends(arm, measure, suites))
+
+    def values(self, column: str = "score") -> pd.DataFrame:
+        """A long table of one column: suite, arm, seed, source, value."""
+        there = self.runs.dropna(subset=column)
+        values = there[["suite", "arm", "seed", "source"]].assign(value=there[column].astype(float))
+        return values.reset_index(drop=True)
+
+    def paired(
+        self,
+        column: str,
+        arm: str,
+        base: str = PLAIN,
+        suites: Sequence[str] | None = None,
+        *,
+        alpha: float = 1 - LEVEL,
+    ) -> pd.DataFrame:
+        """What an arm changes against another at the same seed: suite, n, mean, low, high, visible; from 3 seeds on.
+
+        ``visible`` is the minimum detectable effect of these seeds at ``alpha``, the level of the verdict.
+        """
+        rows = []
+        changes = difference(self.units(column, arm, suites), self.units(column, base, suites))
+        for suite, values in verdicts.by_cell(changes).items():
+            if len(values) >= verdicts.FEWEST:
+                mean = student(values)
+                ends = (mean.estimate, mean.low, mean.high, verdicts.smallest_visible(mean, alpha))
+                rows.append((suite, mean.n, *ends))
+        return pd.DataFrame(rows, columns=["suite", "n", "mean", "low", "high", "visible"])
+
+    def failures(self, suites: Sequence[str] | None = None) -> pd.DataFrame:
+        """How many runs failed: suite, arm, n, failed, share, and the exact 95% interval low to high of the share."""
+        runs = self.runs.dropna(subset="score")
+        runs = runs if suites is None else runs[runs["suite"].isin(list(suites))]
+        rows = []
+        for (suite, arm), some in runs.groupby(["suite", "arm"], sort=False):
+            failed = share(int(some["failed"].sum()), len(some))
+            rows.append((suite, arm, failed.n, int(some["failed"].sum()), failed.estimate, failed.low, failed.high))
+        return pd.DataFrame(rows, columns=["suite", "arm", "n", "failed", "share", "low", "high"])
+
+    def lead(self, arm: str, suite: str) -> Interval | None:
+        """How far an arm's mean score lies above the majority baseline; None without runs.
+
+        The interval speaks of new seeds and new rows: :func:`isonb_lab.claims.table.lead`.
+        """
+        runs = self._of(self.runs, arm, [suite]).dropna(subset=["score"])
+        if runs.empty:
+            return None
+        base = float(runs["majority"].mean()) if runs["majority"].notna().any() else 0.0
+        return lead(runs["score"].tolist(), base, runs["metric"].iloc[0], int(runs["rows"].iloc[0]))
+
+    def unlearned(self, suite: str) -> Reason | None:
+        """Why nothing can be said of a suite; None where some arm learned the task in most of its runs."""
+        return self._unlearned.get(suite, Reason.NO_RUNS)
+
+    @property
+    def decisive(self) -> tuple[str, ...]:
+        """The planned suites on which something learned, so that methods can be compared there."""
+        return tuple(suite for suite in self.suites if not self.unlearned(suite))
+
+    @cached_property
+    def _unlearned(self) -> dict[str, Reason | None]:
+        shares = self.failures().groupby("suite", sort=False)["share"].min()
+        return {str(suite): Reason.UNLEARNED if least >= 0.5 else None for suite, least in shares.items()}
+
+    def verdicts(self) -> list[Judgement]:
+        """Every claim of the design, judged on the runs of the planned suites."""
+        judged = []
+        for claim in self.design.claims:
+            premise, parts = (
+                [self.home(part)._tested(part) for part in some] for some in (claim.premise, claim.predictions)
+            )
+            verdict = verdicts.judge(claim, parts, premise)
+            judged.append(replace(verdict, setting=self._setting(verdict)))
+        return judged
+
+    def _setting(self, verdict: Judgement) -> str:
+        """The encoders, tasks and other settings of the runs behind a verdict, in words."""
+        rows: list[Mapping[str, Any]] = []
+        for one in verdict.deciding:
+            home, part = self.home(one.prediction), one.prediction
+            suites = {home.suite_of(cell.name) for cell in one.cells if cell.outcome not in verdicts.SILENT}
+            some = home.runs[home.runs["suite"].isin(suites)]
+            if part.treatment:
+                rows += [settings for _, settings in treated_runs(some, part.treatment)]
+            else:
+                chosen = some[some["arm"].isin([arm for arm in part.arms if arm != PLAIN] or [PLAIN])]
+                rows += settings_of_rows(chosen if part.arms else some)
+        if not rows:  # cells that are no suite of the study: their names say what they are of
+            cells = [cell.name for one in verdict.deciding for cell in one.cells if cell.interval is not None]
+            return ", ".join(dict.fromkeys(name.partition(",")[0] for name in cells if verdict.claim.kind == "runs"))
+        return setting_in_words(rows, verdict.claim.treatments)
+
+    def home(self, prediction: Prediction) -> Study:
+        """The study whose runs judge a prediction of this one."""
+        return self.others[prediction.runs_of] if prediction.runs_of else self
+
+    def suite_of(self, cell: str) -> str:
+        """The suite of a cell, which may have a detail behind it: "CoLA" of "CoLA, raw"; a cell of no suite itself."""
+        known = [suite for suite in self.suites if cell == suite or cell.startswith(f"{suite},")]
+        return max(known, key=len, default=cell)
+
+    def _tested(self, prediction: Prediction) -> PredictionJudgement:
+        suites = prediction.on or self.suites
+        evidence = prediction.evidence(self, suites)
+        cells = [f"{suite}{detail}" for suite in suites for detail in prediction.details]
+        if prediction.on == ():
+            cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
+        silent = {name: cell for name in cells if (cell := self._silent(prediction, name))}
+        return verdicts.judge_prediction(prediction, evidence, cells, silent)
+
+    def _silent(self, prediction: Prediction, cell: str) -> JudgedCell | None:
+        """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting."""
+        if not prediction.trained:
+            return None
+        suite = self.suite_of(cell)
+        if broken := [arm for arm in prediction.arms if (arm, suite) in self.no_setting]:
+            return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
+        why = self.unlearned(suite)
+        return JudgedCell(cell, verdicts.NOT_TESTABLE, why) if why else None
+
+    def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
+        chosen = frame[frame["arm"] == arm] if len(frame) else frame
+        return chosen if suites is None or not len(chosen) else chosen[chosen["suite"].isin(list(suites))]
+
+
+def _keyed(frame: pd.DataFrame, cell: str) -> dict[tuple[str, int], float]:
+    return {
+        (f"{s}{cell}", int(k)): float(v) for s, k, v in zip(frame["suite"], frame["seed"], frame["value"], strict=True)
+    }

@@ -1,0 +1,89 @@
+"""Verdicts as rows of tables and as counts for the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from isonb_lab.claims.verdicts import (
+    CONTRADICTED,
+    OUTCOMES,
+    SUPPORTED,
+    Claim,
+    JudgedCell,
+    Judgement,
+    PredictionJudgement,
+    Reason,
+)
+
+MEAN = "mean"
+ASIDE = {"identity": " (identity)", "printed": " (printed numbers)", "runs": ""}
+
+
+def claim_rows(judged: Iterable[Judgement]) -> list[dict[str, Any]]:
+    """One row a claim: its verdict, and how many of the cells that can tell lie on the claimed and the other side."""
+    rows = []
+    for one in judged:
+        telling = [cell.outcome for cell in one.cells if cell.interval is not None]
+        sides = [telling.count(side) for side in (SUPPORTED, CONTRADICTED)]
+        counted = f"{sides[0]} · {sides[1]} of {len(telling)}" if telling else "–"
+        rows.append({"claim": _named(one.claim), "verdict": with_setting(one), "cells for · against": counted})
+    return rows
+
+
+def with_setting(judgement: Judgement) -> str:
+    """A verdict with the encoders, tasks and settings of its runs: "not seen here (tiny; SST-2; weight 0.1)"."""
+    return f"{judgement.words} ({judgement.setting})" if judgement.setting else judgement.words
+
+
+def _named(claim: Claim) -> str:
+    """A claim's number or name, and what it says: "3. It gains", "late: A late penalty gains"."""
+    name, words = str(claim.number), f"{claim.statement}{ASIDE[claim.kind]}"
+    return f"{name}: {words}" if name.isalpha() else f"{name}. {words}"
+
+
+def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[str, Any]]:
+    """One row a claim, prediction and cell: numbers with their interval, minimum detectable effect, outcome, reason.
+
+    The cells of a prediction are followed by their mean, which the verdict is of, under the name :data:`MEAN`.
+    ``tested=False`` gives the cells that can't tell instead.
+    """
+    return [
+        {"claim": one.claim.number, "statement": one.claim.statement, "what": part.prediction.what}
+        | row
+        | {"outcome": one.outcome_of(part, row["outcome"])}
+        for one in judged
+        for part in one.predictions
+        for row in (*map(cell_row, part.cells), *_mean(part))
+        if (row["mean"] is not None) == tested
+    ]
+
+
+def _mean(one: PredictionJudgement) -> list[dict[str, Any]]:
+    """The row of the mean over the cells of a prediction, where there are several."""
+    if one.mean is None or sum(cell.interval is not None for cell in one.cells) < 2:
+        return []
+    how = "over seeds" if one.mean.method == "student" else "over cells"
+    mean = JudgedCell(f"{MEAN}, {how}", one.outcome, Reason.BOTH, "", one.mean.n, one.mean, one.visible)
+    return [cell_row(mean) | {"reason": ""}]
+
+
+def cell_row(cell: JudgedCell) -> dict[str, Any]:
+    """The numbers, outcome and reason of one cell."""
+    one = cell.interval
+    return {
+        "cell": cell.name,
+        "n": cell.n,
+        "mean": None if one is None else one.estimate,
+        "low": None if one is None else one.low,
+        "high": None if one is None else one.high,
+        "visible": cell.visible,
+        "outcome": cell.outcome,
+        "reason": cell.words,
+    }
+
+
+def tally(judged: Iterable[Judgement]) -> dict[str, int]:
+    """How many claims have each outcome; identities and printed numbers are no evidence about methods."""
+    outcomes = [judgement.outcome for judgement in judged if judgement.claim.kind == "runs"]
+    return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}

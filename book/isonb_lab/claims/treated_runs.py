@@ -1,0 +1,195 @@
+"""The setting that a claim speaks of, and the recorded runs that have it: found by what they were, not by a name.
+
+A paper's claim is about its own treatment: its weights, layers, head and tasks. A run that differs from it can show the
+claimed effect or fail to; it can't contradict the paper. So a claim declares its treatment, and a new recording with
+these settings is evidence as soon as it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from isonb_lab.claims.design import SIMILARITY_NAMES, TASK_NAMES, Settings
+from isonb_lab.claims.table import settings_of_rows, task_and_encoder
+from isonb_lab.claims.treatment import Treatment, canonical
+
+# What a run is watched by, and what a study adds to it: no settings of training.
+WATCHED = ("seed", "cloud_examples", "track_every", "experiment")
+ADDED = ("arm", "suite", "source", "metric", "score", "majority", "rows", "failed")
+Value: TypeAlias = "str | Callable[[Any, Sequence[str]], Mapping[str, float]]"
+
+
+@dataclass(frozen=True)
+class Treated:
+    """Evidence by settings: a number of the runs of ``treatment`` less that of ``base``, all else and the seed equal.
+
+    Args:
+        values: by detail of a cell, ``""`` for none: a column of the runs, or ``value(study, run_ids)``, by run.
+        treatment: of the runs.
+        base: of those that they are compared with; None: the number itself.
+        apart: settings, besides those of the method, in which the two may differ.
+    """
+
+    values: Mapping[str, Value] = field(hash=False)
+    treatment: Treatment
+    base: Treatment | None = None
+    apart: tuple[str, ...] = ()
+
+    def __call__(self, study: Any, suites: Sequence[str]) -> dict[tuple[str, int], float]:
+        """One number a cell and seed; a cell is a task and encoder, with the settings that the paper varies."""
+        arm = self._rows(study, self.treatment)
+        base = self._rows(study, self.base) if self.base else []
+        beside = {(self._others(settings), settings["seed"]): run for run, settings in base}
+        pairs = []
+        for run, settings in arm:
+            other = beside.get((self._others(settings), settings["seed"]), "")
+            if other or self.base is None:
+                pairs.append((run, other, settings))
+        if not pairs:
+            return {}
+        names = _names([settings for _, _, settings in pairs], self.treatment.varied)
+        found = {}
+        for detail, value in self.values.items():
+            numbers = _numbers(study, value, [run for run, _, _ in pairs] + [other for _, other, _ in pairs if other])
+            for (run, other, settings), name in zip(pairs, names, strict=True):
+                if run in numbers and (not other or other in numbers):
+                    found[f"{name}{detail}", int(settings["seed"])] = numbers[run] - (numbers[other] if other else 0.0)
+        return found
+
+    def _rows(self, study: Any, treatment: Treatment) -> list[tuple[str, dict[str, Any]]]:
+        return treated_runs(study.runs, treatment)
+
+    def _others(self, settings: Settings) -> frozenset[tuple[str, str]]:
+        """What two runs of a pair share: the settings of training, and of one method those that both have."""
+        shared = _beside(settings, self.apart)
+        if self.base is None or self.base.method != self.treatment.method:
+            return shared
+        mine, other = self.treatment.settings, self.base.settings
+        apart = {c for c in mine.keys() | other.keys() if mine.get(c) != other.get(c)}
+        method = (c for c in settings if c.startswith("method.") and c not in apart)
+        return shared | {(column, canonical(settings[column])) for column in method}
+
+
+def treated_runs(runs: pd.DataFrame, treatment: Treatment) -> list[tuple[str, dict[str, Any]]]:
+    """The run ids and settings of the recorded runs that have a treatment."""
+    some = runs[runs["task"].isin(treatment.tasks)].drop(columns=list(ADDED), errors="ignore")
+    every = zip(some["run_id"], settings_of_rows(some), strict=True)
+    return [(str(run), settings) for run, settings in every if treatment.has(settings)]
+
+
+def by_regime(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
+    """Run ids by the task, encoder and settings of training that they share, whatever their method and seed."""
+    listed = list(rows)
+    names = _names([settings for _, settings in listed], ())
+    groups: dict[str, list[str]] = {}
+    for (run, _), name in zip(listed, names, strict=True):
+        groups.setdefault(name, []).append(run)
+    return groups
+
+
+def setting_in_words(rows: Sequence[Settings], treatments: Sequence[Treatment]) -> str:
+    """The encoders and tasks of runs, and what in them isn't as in the treatments of a claim.
+
+    >>> istar = Treatment("istar", ("sst2",), {"method.weight": (-5, -3, -1)})
+    >>> weak = {"model": "tiny", "method.name": "istar", "method.weight": -0.1}
+    >>> setting_in_words([weak | {"task": "sst2"}, weak | {"task": "sst5"}], [istar])
+    'tiny; SST-2, SST-5; weight -0.1'
+    """
+    if not rows:
+        return ""
+    models = dict.fromkeys(str(row["model"]) for row in rows if row.get("model") is not None)
+    tasks = dict.fromkeys(task_name(str(row["task"])) for row in rows if row.get("task") is not None)
+    others: dict[str, dict[str, None]] = {}
+    for row in rows:
+        shown = {c: row[c] for one in treatments if one.has(row) for c in one.varied}
+        for column, value in (shown | _nearest(row, treatments)).items():
+            name, _, number = in_short(column, value).rpartition(" ")
+            others.setdefault(name, {})[number] = None
+    told = [f"{name} {', '.join(sorted(values, key=_by_size))}".strip() for name, values in sorted(others.items())]
+    return "; ".join(filter(None, [", ".join(models), ", ".join(tasks), *told]))
+
+
+def _by_size(text: str) -> tuple[float, str]:
+    try:
+        return float(text), ""
+    except ValueError:
+        return 0.0, text
+
+
+def _nearest(row: Settings, treatments: Sequence[Treatment]) -> dict[str, Any]:
+    """How a run differs from that of several treatments of its method that it is nearest to."""
+    method = row.get("method.name", "none")
+    return min((one.differences(row) for one in treatments if one.method == method), key=len, default={})
+
+
+def in_short(column: str, value: Any) -> str:
+    """A setting in words.
+
+    >>> in_short("method.weight", -1.0), in_short("head", "linear"), in_short("method.include_pads", True)
+    ('weight -1', 'head linear', 'padding counted')
+    """
+    name = column.removeprefix("method.").replace("_", " ")
+    if isinstance(value, bool):
+        return SWITCHES.get(column, {}).get(value, f"{name} {value}")
+    try:
+        return f"{name} {float(value):g}"
+    except (TypeError, ValueError):
+        return f"{name} {'none' if value is None else value}"
+
+
+SWITCHES = {
+    "method.include_pads": {True: "padding counted", False: "padding left out"},
+    "method.select": {True: "selected bars", False: "all bars"},
+}
+
+
+def task_name(task: str) -> str:
+    """A task as the book prints it."""
+    return (TASK_NAMES | SIMILARITY_NAMES).get(task, task.removeprefix("english_"))
+
+
+def _names(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str]:
+    """A name a row: task and encoder, ``varied`` settings, and what tells it from others that would share the name."""
+    several = [c for c in varied if len({canonical(row.get(c)) for row in rows}) > 1]
+    short = [
+        ", ".join([task_and_encoder(row), *(in_short(c, row[c]) for c in several if row.get(c) is not None)])
+        for row in rows
+    ]
+    regimes: dict[str, set[frozenset[tuple[str, str]]]] = {}
+    keys = [_beside(row, ()) | {(c, canonical(row[c])) for c in PADDING if c in row} for row in rows]
+    for name, key in zip(short, keys, strict=True):
+        regimes.setdefault(name, set()).add(key)
+    telling = {name: _telling(some) for name, some in regimes.items()}
+    return [
+        ", ".join([name, *(in_short(column, row.get(column)) for column in telling[name])])
+        for name, row in zip(short, rows, strict=True)
+    ]
+
+
+PADDING = ("method.include_pads",)  # which the papers leave open: runs with and without it are cells of their own
+
+
+def _telling(regimes: set[frozenset[tuple[str, str]]]) -> list[str]:
+    """The columns in which some settings of training differ."""
+    if len(regimes) < 2:
+        return []
+    return sorted({column for column, _ in frozenset.union(*regimes) - frozenset.intersection(*regimes)})
+
+
+def _beside(settings: Mapping[str, Any], apart: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """The settings of training: not those of the method, nor of what is watched."""
+    kept = (c for c in settings if not c.startswith("method.") and c not in WATCHED and c not in apart)
+    return frozenset((column, canonical(settings[column])) for column in kept)
+
+
+def _numbers(study: Any, value: Value, runs: Sequence[str]) -> dict[str, float]:
+    if callable(value):
+        return {run: float(number) for run, number in value(study, runs).items()}
+    if value not in study.runs:
+        return {}
+    numbers = study.runs.set_index("run_id")[value].reindex(runs).dropna()
+    return {str(run): float(number) for run, number in numbers.items()}

@@ -1,0 +1,171 @@
+"""Runs in a few words and a small table: a bar over one that goes on, means over seeds beside what they are held to."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shutil
+import statistics
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from isonb.errors import InputError
+from isonb.runtime.files import read_progress
+from isonb_lab.methods import method_class, resolved
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.recordings import metrics_of
+from isonb_lab.runs.run_ids import canonical
+
+LOOK_EVERY = 0.5  # seconds
+APART = ("experiment", "model", "task", "method", "seed")
+
+
+def method_words(method: Mapping[str, Any]) -> str:
+    """A method's name and those of its options that aren't the default.
+
+    >>> method_words({"name": "istar", "weight": -3.0, "zeta": 0.2})
+    'istar weight=-3'
+    """
+    try:
+        usual = resolved(method_class(method["name"])())
+    except InputError:  # of a file that is gone or has changed since
+        usual = {"name": method["name"]}
+    other = [f"{name}={_plain(value)}" for name, value in method.items() if value != usual.get(name)]
+    return " ".join([method["name"], *other])
+
+
+def title(config: Mapping[str, Any]) -> str:
+    """A run in one line: task, model, method, seed.
+
+    >>> title({"experiment": "finetune", "task": "cola", "model": "minilm", "method": {"name": "none"}, "seed": 1})
+    'cola, minilm, none, seed 1'
+    """
+    if "method" not in config:
+        return f"{config['experiment']}, seed {config['seed']}"
+    return f"{config['task']}, {config['model']}, {method_words(config['method'])}, seed {config['seed']}"
+
+
+def main_metric(record: Record) -> str | None:
+    """The metric a run is judged by; None where its task has none here."""
+    return next(iter(_metrics(record)), None)
+
+
+def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
+    """The task's metrics of a run, main one first: name, value, baseline.
+
+    The baseline is that of the majority, in similarity the plain vectors; None where there is neither.
+    """
+    return [(name, record.metrics[name], _baseline(record, name)) for name in _metrics(record)]
+
+
+def _metrics(record: Record) -> list[str]:
+    return metrics_of(str(record.config.get("task")), record.metrics)
+
+
+def _baseline(record: Record, metric: str) -> float | None:
+    return record.metrics.get(f"baseline.{metric}", record.metrics.get(f"plain.{metric}"))
+
+
+def time_words(manifest: Mapping[str, Any]) -> str:
+    """How long a run took, and which share of that was measuring alone, where the manifest says.
+
+    >>> time_words({"seconds": 40.0, "measuring": 3.0}), time_words({"seconds": 7.25})
+    ('40.0 s, of which measuring took 8%', '7.2 s')
+    """
+    seconds, spent = float(manifest.get("seconds", 0.0)), manifest.get("measuring")
+    share = "" if spent is None else f", of which measuring took {spent / max(seconds, spent, 1e-9):.0%}"
+    return f"{seconds:.1f} s{share}"
+
+
+def summary(records: Iterable[Record]) -> pd.DataFrame:
+    """One row a cell: complete runs that differ in nothing but the seed.
+
+    Columns: model, task, method (with options other than its defaults), ``settings`` that differ between rows which
+    would look alike, metric, mean, std (n - 1; missing for one seed), ``seeds``, how many runs more have it
+    ``undefined``, and the ``baseline``'s mean.
+    """
+    cells: dict[str, list[Record]] = {}
+    for record in records:
+        if record.status == "complete" and main_metric(record):
+            key = canonical({name: value for name, value in record.config.items() if name != "seed"})
+            cells.setdefault(key, []).append(record)
+    rows = [_row(seeds) for seeds in cells.values()]
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        alike.setdefault((row["model"], row["task"], row["method"]), []).append(row)
+    for group in alike.values():
+        _tell_apart(group)
+    columns = ["model", "task", "method", "settings", "metric", "mean", "std", "seeds", "undefined", "baseline"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.sort_values(["task", "model", "method", "settings"], kind="stable", ignore_index=True)
+
+
+def in_columns(frame: pd.DataFrame, **options: Any) -> str:
+    """A table as text no wider than the terminal: columns for which there is no room follow below, by the same rows.
+
+    Where there is no terminal, and COLUMNS names no width, a row is one line, for what reads lines.
+    """
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = shutil.get_terminal_size().columns if narrow else None
+    widest = {"line_width": width, "max_colwidth": width // 2} if width else {}
+    return str(frame.to_string(na_rep="", index_names=False, **widest, **options))
+
+
+def _row(records: list[Record]) -> dict[str, Any]:
+    config, metric = records[0].config, main_metric(records[0])
+    values = [float(value) for record in records if (value := record.metrics.get(str(metric))) is not None]
+    bases = [float(value) for record in records if (value := _baseline(record, str(metric))) is not None]
+    return {
+        "model": config["model"],
+        "task": config["task"],
+        "method": method_words(config["method"]),
+        "settings": {name: value for name, value in config.items() if name not in APART},
+        "metric": metric,
+        "mean": statistics.fmean(values) if values else math.nan,
+        "std": statistics.stdev(values) if len(values) > 1 else math.nan,
+        "seeds": len(values),
+        "undefined": len(records) - len(values),
+        "baseline": statistics.fmean(bases) if bases else math.nan,
+    }
+
+
+def _tell_apart(group: list[dict[str, Any]]) -> None:
+    """Keep of each row's settings those in which the rows of a group differ, as text."""
+    names = [name for name in group[0]["settings"] if len({str(row["settings"].get(name)) for row in group}) > 1]
+    for row in group:
+        row["settings"] = " ".join(f"{name}={_plain(row['settings'].get(name))}" for name in names)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+@contextlib.contextmanager
+def progress(work: Path, look_every: float = LOOK_EVERY) -> Iterator[None]:
+    """Show the bar on a terminal inside the block: the time that went by, and the updates noted in ``work``."""
+    from tqdm import tqdm
+
+    ended = threading.Event()
+    with tqdm(desc="Run", unit="update", disable=None, leave=False) as bar:
+        thread = threading.Thread(target=_follow, args=(work, bar, ended, look_every), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _follow(work: Path, bar: Any, ended: threading.Event, look_every: float) -> None:
+    while not bar.disable:
+        last = ended.wait(look_every)
+        bar.n, bar.total = read_progress(work) or (bar.n, bar.total)
+        bar.refresh()
+        if last:
+            return

@@ -1,0 +1,126 @@
+"""The runs of a folder, a recording or a table, as what a comparison needs: setting, arm, seed, score, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from isonb.errors import InputError, fail
+from isonb_lab.claims.table import settings_of_rows
+from isonb_lab.options import describe
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.recordings import recorded, scored
+from isonb_lab.runs.run_ids import canonical, counted
+from isonb_lab.runs.settings import EXPERIMENTS
+from isonb_lab.runs.table import scan, table
+
+Runs: TypeAlias = str | Path | pd.DataFrame | Iterable[Record]
+APART = ("seed", "inputs")  # of the configuration, what isn't the same for all runs of one setting
+
+
+class CompareError(InputError):
+    """Runs that can't be read or compared."""
+
+
+def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """The runs as a table, with ``config``, ``setting``, ``arm`` and their scores; a failed run has none.
+
+    ``setting`` is the configuration without method and seed, as one word; the scores are those of
+    :func:`~isonb_lab.runs.recordings.scored`.
+
+    Args:
+        runs: the folder of a sweep, of records or of a recording; the file of a table that ``isonb collect`` wrote; a
+            table as :func:`isonb_lab.runs.table.table` makes it; or records.
+        where: conditions on columns; only runs that meet all of them are taken.
+    """
+    frame = table_of(runs).copy()
+    if "status" not in frame or "method.name" not in frame:
+        must = "a table of runs must have the columns status and method.name"
+        fail(CompareError, must, list(frame)[:8], "Use isonb collect.")
+    frame = frame[frame["method.name"].notna()].reset_index(drop=True).copy()
+    for name, value in (where or {}).items():
+        if name not in frame:
+            some = f"Some are {', '.join(list(frame)[3:12])}."
+            fail(CompareError, "a condition must name a column of the runs", repr(name), some)
+        frame = frame[[str(config_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True).copy()
+    configs = list(map(config_of, settings_of_rows(frame)))
+    own = {"config": configs, "setting": list(map(_setting, configs)), "arm": arm_names(configs)}
+    return scored(frame).copy().assign(**own)
+
+
+def table_of(runs: Runs) -> pd.DataFrame:
+    """The runs as a table, read once from wherever they are."""
+    if isinstance(runs, pd.DataFrame):
+        return runs
+    if not isinstance(runs, str | Path):
+        return table(runs)
+    path = Path(runs)
+    if (path / "runs.parquet").is_file():
+        return recorded(path.name, path.parent).runs
+    if path.is_dir():
+        folder = path / "records" if (path / "records").is_dir() else path
+        return table(scan(folder).records.values())
+    if path.suffix not in (".parquet", ".csv") or not path.is_file():
+        fix = "Give the folder of isonb run or isonb sweep, or a table of isonb collect."
+        fail(CompareError, "runs must be a folder of records, a recording or a table", repr(str(runs)), fix)
+    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+
+
+def config_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by column as a configuration, its method nested.
+
+    >>> config_of({"task": "cola", "method.name": "istar", "method.weight": 1.0})
+    {'task': 'cola', 'method': {'name': 'istar', 'weight': 1}}
+    """
+    told = {name: config_value(value) for name, value in settings.items()}
+    method = {name.removeprefix("method."): value for name, value in told.items() if name.startswith("method.")}
+    return {name: value for name, value in told.items() if not name.startswith("method.")} | {"method": method}
+
+
+def config_value(value: Any) -> Any:
+    """A value of a table as Python has it; a whole number is one also where its column is float."""
+    value = getattr(value, "item", lambda: value)()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _setting(config: Mapping[str, Any]) -> str:
+    """One word for all settings but seed and method; an option that came later counts as it does for an id."""
+    alike = {name: value for name, value in config.items() if name not in (*APART, "method")}
+    kind = EXPERIMENTS.get(str(config.get("experiment")))
+    return canonical(alike if kind is None else counted(str(config["experiment"]), alike, describe(kind())))
+
+
+def arm_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The arm of each run: its method, with the options in which runs of this method differ.
+
+    >>> istar = [{"method": {"name": "istar", "weight": weight}} for weight in (1, -1)]
+    >>> arm_names([{"method": {"name": "none"}}, *istar])
+    ['none', 'istar weight=1', 'istar weight=-1']
+    """
+    methods = [config["method"] for config in configs]
+    values: dict[str, dict[str, set[str]]] = {}
+    for method in methods:
+        for option, value in method.items():
+            values.setdefault(method["name"], {}).setdefault(option, set()).add(repr(value))
+    return [
+        " ".join([method["name"], *(f"{o}={v}" for o, v in method.items() if len(values[method["name"]][o]) > 1)])
+        for method in methods
+    ]
+
+
+def setting_names(runs: pd.DataFrame) -> dict[str, str]:
+    """Each setting by words: task, model, and what tells settings of the same task and model apart."""
+    configs = dict(zip(runs["setting"][::-1], runs["config"][::-1], strict=True))
+    alike: dict[str, list[str]] = {}
+    for setting, config in configs.items():
+        alike.setdefault(f"{config.get('task')}, {config.get('model')}", []).append(setting)
+    names = {}
+    for words, settings in alike.items():
+        options = {name for setting in settings for name in configs[setting] if name not in (*APART, "method")}
+        differ = sorted(o for o in options if len({repr(configs[s].get(o)) for s in settings}) > 1)
+        for setting in settings:
+            names[setting] = ", ".join([words, *(f"{o} {configs[setting].get(o)}" for o in differ)])
+    return names

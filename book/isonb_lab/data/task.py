@@ -1,0 +1,66 @@
+"""What a task is, whoever made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isonb.errors import InputError
+
+KINDS = ("classification", "regression", "span", "similarity")
+FINE_TUNED = ("train", "validation")  # the splits that fine-tuning needs, the first two of a task that has them
+
+
+class TaskError(InputError):
+    """A task, split, limit or seed that doesn't exist or makes no sense; nothing has been read yet."""
+
+
+@dataclass(frozen=True)
+class TaskSize:
+    """Rows of the training and of the evaluation split, and a row's mean tokens: both sentences of a pair together.
+
+    In similarity a sentence's. Counted by minilm's tokenizer; the defaults are for what hasn't been counted.
+    """
+
+    train: int = 10_000
+    evaluation: int = 1000
+    tokens: float = 30.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task is. ``inputs`` are its text columns, ``target`` the column to predict, both named as on the hub.
+
+    ``kind`` is classification (int target, ``labels`` by number), regression (float target), span (SQuAD answers) or
+    similarity (unsupervised: cosine against a float target). The first of ``metrics`` is the main one. ``folder`` is
+    the place below a data folder; ``subsets`` are those that the STS protocols average over.
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    target: str
+    metrics: tuple[str, ...]
+    splits: tuple[str, ...]
+    hub: str | None = None
+    config: str | None = None
+    folder: str = ""
+    labels: tuple[str, ...] = ()
+    subsets: tuple[str, ...] = ()
+    note: str = ""
+    size: TaskSize = TaskSize()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that :func:`~isonb_lab.data.rows.load_task` gives, in order."""
+        extra = ("id",) if self.kind == "span" else ()
+        return (*extra, *self.inputs, self.target, *(("subset",) if self.subsets else ()))
+
+    @property
+    def used_splits(self) -> tuple[str, ...]:
+        """The splits that a run reads: those of fine-tuning, or in similarity the one that is scored."""
+        return self.splits[:2]
+
+    @property
+    def outputs(self) -> int:
+        """Numbers a head must give: one a label, start and end of a span, or one."""
+        return {"classification": len(self.labels), "span": 2}.get(self.kind, 1)

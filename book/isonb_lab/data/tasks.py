@@ -1,0 +1,88 @@
+"""The tasks: what each predicts from which columns, how it is scored, how large it is, and where its rows come from.
+
+They are data, a row each in ``tasks.csv``. The generated ones are controlled English, made once by the recipe
+``book/recipes/english``: 2,000 rows to train on, 400 to validate and to test on. No verb occurs with the same
+participants in two splits, so validation and test hold sentences that training never does. Labels are balanced to a
+row; no row comes twice.
+
+>>> TASKS["cola"].metrics, TASKS["mrpc"].inputs
+(('matthews',), ('sentence1', 'sentence2'))
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from isonb.errors import InputError, fail
+from isonb_lab.data import own
+from isonb_lab.data.task import KINDS, Task, TaskError, TaskSize
+from isonb_lab.options import nearest, shown
+
+__all__ = ["GENERATED", "KINDS", "TASKS", "Task", "TaskError", "generated_rows", "task_named"]
+__all__ += ["task_size", "task_spelled"]
+
+HERE = Path(__file__).parent
+
+
+def _task(row: Mapping[str, str]) -> Task:
+    words = ("inputs", "metrics", "splits", "subsets")
+    lists: dict[str, Any] = {name: tuple(row[name].split()) for name in words}
+    lists["labels"] = tuple(filter(None, row["labels"].split(";")))
+    plain: dict[str, Any] = {name: row[name] for name in ("name", "kind", "target", "folder", "note")}
+    size = TaskSize(int(row["train"]), int(row["evaluation"]), float(row["tokens"]))
+    return Task(**plain, **lists, hub=row["hub"] or None, config=row["config"] or None, size=size)
+
+
+with (HERE / "tasks.csv").open(encoding="utf-8", newline="") as file:
+    TASKS: dict[str, Task] = {row["name"]: _task(row) for row in csv.DictReader(file)}
+GENERATED = {name: task for name, task in TASKS.items() if task.hub is None}
+
+
+def task_named(name: str) -> Task:
+    """The task called ``name``, or that of a file or folder of the user's own (:func:`isonb_lab.data.own.own_task`).
+
+    :class:`TaskError` names the nearest one and all.
+    """
+    if isinstance(name, str) and name not in TASKS and own.is_own(name):
+        return own.own_task(name)
+    if not isinstance(name, str) or name not in TASKS:
+        fix = f"{nearest(str(name).lower(), TASKS)}Tasks: {', '.join(TASKS)}; or a file of your own."
+        fail(TaskError, "the task must be one of isonb's", shown(name), fix)
+    return TASKS[name]
+
+
+def task_spelled(name: str) -> str:
+    """One spelling of a task's name: ``./my.csv`` is ``my.csv`` where that is a file, as with folders of models.
+
+    >>> task_spelled("cola")
+    'cola'
+    """
+    plain = name if name in TASKS or not own.is_own(name) else own.spelled(name)
+    return name if plain in TASKS else plain
+
+
+def task_size(name: str) -> TaskSize:
+    """The size of a task; of one that isn't there (any more) 10,000 rows of 30 tokens, 1,000 to evaluate.
+
+    >>> task_size("cola").evaluation
+    1043
+    """
+    try:
+        return task_named(name).size
+    except InputError:
+        return TaskSize()
+
+
+@cache  # a run reads its rows several times, and a chapter makes many runs
+def generated_rows(name: str, split: str) -> Any:
+    """The Arrow table of one split of a task of :data:`GENERATED`."""
+    from pyarrow import compute, parquet  # type: ignore[import-untyped,unused-ignore]
+
+    # english_sts: the same pairs as english_similarity, to be scored by cosine without training
+    home = "similarity" if name == "english_sts" else name.removeprefix("english_")
+    wanted = (compute.field("task") == home) & (compute.field("split") == split)
+    return parquet.read_table(HERE / "english.parquet", columns=list(GENERATED[name].columns), filters=wanted)

@@ -1,0 +1,163 @@
+"""Other readers of a fine-tuned model's sentence vectors than its own head, each on texts of its own.
+
+They read what the head reads: the sentence vector behind a method's layer, or what its second stage makes of it. Only
+the readers are fitted, on vectors that stay. Each reader says how round the vectors are that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore, participation_ratio
+from isonb_lab.data.batches import INPUTS, Tokens, accepted_inputs
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.scores import score, spearman
+from isonb_lab.data.sources import sample
+from isonb_lab.data.tasks import task_named
+from isonb_lab.engines.stages import Finetuning
+from isonb_lab.measuring.cloud import number
+
+SEED = 43  # of the rows that are drawn, the same for all runs
+LENGTH = 48  # tokens of a text
+HEADS = ("sst2", "cola")  # tasks of a fresh head and of neighbours
+TRAINED = 1500  # rows of them that a reader is fitted on
+PARAGRAPHS = 500  # that are searched, each by one question
+NEIGHBOURS = 10
+PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)  # of the fresh head, over rows of unit mean square
+MEASURED = 1500  # vectors that are measured
+
+Metrics = dict[str, float | None]
+Vectors = Callable[[Sequence[str]], Tensor]
+
+
+def read(run_: Finetuning, module: nn.Module | None, data: str | Path | None) -> Metrics:
+    """Scores ``reader.<reader>.<task>`` of the trained vectors, and ``reader.<reader>.<task>.<measure>`` of them.
+
+    Readers: ``linear_head`` and ``neighbours`` on SST-2 (accuracy) and CoLA (Matthews), ``cosine`` (Spearman) on
+    test pairs of STS-B, ``search`` (nDCG at 10) on paragraphs of SQuAD. ``module`` is that of a second stage.
+    """
+    vectors = _vectors(run_, module)
+    metrics: Metrics = {}
+    for task in HEADS:
+        train, train_labels = _labelled(task, "train", data, vectors)
+        test, labels = _labelled(task, "validation", data, vectors)
+        for name, reader in (("linear_head", linear_head), ("neighbours", neighbours)):
+            told = reader(train, train_labels, test)
+            metrics[f"reader.{name}.{task}"] = score(task_named(task).metrics, told, labels)[
+                task_named(task).metrics[0]
+            ]
+        metrics |= _roundness(test, f"reader.linear_head.{task}", f"reader.neighbours.{task}")
+    pairs = load_task("stsb_test", data)
+    one, other = (vectors(list(pairs[side])) for side in ("sentence1", "sentence2"))
+    cosines = F.cosine_similarity(one, other).tolist()
+    metrics["reader.cosine.stsb_test"] = spearman(cosines, [float(score) for score in pairs["score"]])
+    metrics |= _roundness(torch.cat([one, other]), "reader.cosine.stsb_test")
+    questions, paragraphs = _searched(data)
+    asked, found = vectors(questions), vectors(paragraphs)
+    metrics["reader.search.squad"] = search(asked, found)
+    return metrics | _roundness(torch.cat([asked, found]), "reader.search.squad")
+
+
+def linear_head(train: Tensor, labels: Tensor, test: Tensor) -> list[int]:
+    """Labels of ``test`` (m, d) by a ridge classifier on ``train`` (n, d), its penalty chosen by leave-one-out.
+
+    >>> points = torch.tensor([[0.0, 1.0], [0.0, 2.0], [3.0, 1.0], [3.0, 2.0]])
+    >>> linear_head(points, torch.tensor([0, 0, 1, 1]), torch.tensor([[0.1, 5.0], [2.9, 0.0]]))
+    [0, 1]
+    """
+    mean = train.double().mean(0)
+    x, y = train.double() - mean, F.one_hot(labels).double()
+    size = x.square().mean().sqrt()
+    x, rows, offset = x / size, (test.double() - mean) / size, y.mean(0)
+    u, s, vt = torch.linalg.svd(x, full_matrices=False)
+    turned, best, chosen = u.mT @ (y - offset), float("inf"), None
+    for penalty in PENALTIES:
+        shrunk = s.square() / (s.square() + penalty)
+        left = (y - offset) - u @ (shrunk[:, None] * turned)
+        out = left / (1 - u.square() @ shrunk - 1 / len(x))[:, None]
+        if (error := float(out.square().mean())) < best:
+            best, chosen = error, (s / (s.square() + penalty))[:, None] * turned
+    assert chosen is not None
+    answers: list[int] = (rows @ vt.mT @ chosen + offset).argmax(-1).tolist()
+    return answers
+
+
+def neighbours(train: Tensor, labels: Tensor, test: Tensor) -> list[int]:
+    """The commonest label of the ten nearest rows of ``train`` by cosine, the smallest of several.
+
+    >>> train = torch.eye(2).repeat_interleave(10, 0)
+    >>> neighbours(train, torch.tensor([0] * 10 + [1] * 10), torch.tensor([[0.1, 0.9]]))
+    [1]
+    """
+    near = (F.normalize(test) @ F.normalize(train).mT).topk(NEIGHBOURS).indices
+    answers: list[int] = F.one_hot(labels[near]).sum(1).argmax(-1).tolist()
+    return answers
+
+
+def search(questions: Tensor, paragraphs: Tensor) -> float:
+    """Mean nDCG at 10 of row i of ``paragraphs`` for row i of ``questions``, by cosine; ties rank before it.
+
+    >>> search(torch.eye(2), torch.eye(2)), search(torch.eye(2), torch.eye(2).flip(0))
+    (1.0, 0.630)
+    """
+    cosines = F.normalize(questions) @ F.normalize(paragraphs).mT
+    rank = (cosines >= cosines.diagonal()[:, None]).sum(-1)
+    return float(torch.where(rank <= 10, 1 / torch.log2(rank + 1.0), 0.0).mean())
+
+
+def _vectors(run_: Finetuning, module: nn.Module | None) -> Vectors:
+    names = [name for name in INPUTS if name in accepted_inputs(run_.model.encoder)]
+    length = min(LENGTH, run_.settings.max_length)
+
+    @torch.no_grad()
+    def vectors(texts: Sequence[str]) -> Tensor:
+        tokens = run_.encoder.tokenizer(list(texts), truncation=True, max_length=length)
+        rows = [{name: tokens[name][i] for name in names if name in tokens} for i in range(len(texts))]
+        order = sorted(range(len(rows)), key=lambda row: -len(rows[row]["input_ids"]))
+        if run_.lower is not None:
+            run_.lower.read(rows, progress=False)
+        run_.model.eval()
+        parts = [_read_by_head(run_, batch, module) for batch in run_.batched(Tokens([rows[row] for row in order]))]
+        return torch.cat(parts)[torch.tensor(order).argsort()]
+
+    return vectors
+
+
+def _read_by_head(run_: Finetuning, batch: dict[str, Tensor], module: nn.Module | None) -> Tensor:
+    states, mask = run_.hidden(batch)
+    vector = run_.model.vector(states[-1], mask)
+    if module is None:
+        return run_.model.represent(vector, mask).float().cpu()
+    features = run_.method.features(torch.stack(states), mask)
+    changed: Tensor = module(vector if features is None else features)
+    return changed.float().cpu()
+
+
+def _labelled(task: str, split: str, data: str | Path | None, vectors: Vectors) -> tuple[Tensor, Tensor]:
+    rows = load_task(task, data, split=split, limit=TRAINED if split == "train" else None, seed=SEED)
+    return vectors(list(rows["sentence"])), torch.tensor(list(rows["label"]))
+
+
+def _searched(data: str | Path | None) -> tuple[list[str], list[str]]:
+    """Questions, and the paragraph of each; no paragraph comes twice."""
+    rows = load_task("squad", data, split="validation")
+    first = dict(zip(reversed(list(rows["context"])), reversed(list(rows["question"])), strict=True))
+    chosen = [list(first)[row] for row in sample(len(first), PARAGRAPHS, SEED)]
+    return [first[paragraph] for paragraph in chosen], chosen
+
+
+def _roundness(x: Tensor, *readers: str) -> dict[str, Any]:
+    x = x[:MEASURED].double()
+    measured = {
+        "participation_ratio": number(participation_ratio, x),
+        "isoscore": number(isoscore, x),
+        "mean_cosine": number(mean_cosine, x),
+    }
+    return {f"{reader}.{name}": value for reader in readers for name, value in measured.items()}

@@ -1,0 +1,139 @@
+"""How far IsoScore of a small sample lies from the truth, and what shrinkage and the unbiased estimate do about it.
+
+The experiment of I-STAR's Figure 2 (Rudman and Eickhoff, ICLR 2024): points of a known covariance, a large part of them
+for the shrinkage covariance, disjoint samples X of growing size from the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.errors import fail
+from isonb.measures.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
+from isonb.streaming.moments import Moments
+from isonb.streaming.traces import squared_traces
+from isonb_lab.data.populations import Points, expected_score, true_score
+from isonb_lab.options import OptionError
+from isonb_lab.runs.inputs import recorded
+from isonb_lab.runs.manifest import Clock
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.settings import Planned, SyntheticSettings, plan
+
+AT_ONCE = 8192  # points measured together
+Series = dict[str, list[tuple[float, float | None]]]
+
+
+def check_sizes(settings: SyntheticSettings) -> tuple[list[int], list[float]]:
+    """Sizes and shrinkage weights as numbers.
+
+    Raises :class:`~isonb_lab.options.OptionError` for text that isn't numbers rising inside their range, and when the
+    points don't suffice for samples that share none.
+    """
+    sizes = [int(size) for size in _numbers(settings.sizes, "sizes", 4, 10**8)]
+    if settings.sizes != " ".join(map(str, sizes)):
+        fail(OptionError, "sizes of a synthetic run must be whole numbers", repr(settings.sizes), "Drop the fractions.")
+    zetas = _numbers(settings.zetas, "zetas", 0, 1)
+    needed = settings.shrinkage_rows + sum(size * settings.samples(size) for size in sizes)
+    if needed > settings.sample_rows:
+        fix = "Lower shrinkage_rows, size_rows, repeats or the largest size."
+        fail(OptionError, f"sample_rows must hold S and all samples, {needed} points", settings.sample_rows, fix)
+    return sizes, zetas
+
+
+def _numbers(text: str, name: str, low: float, high: float) -> list[float]:
+    """The numbers of a text, which has one spelling only, so that a run has one id."""
+    try:
+        values = [float(word) for word in text.split()]
+    except ValueError:
+        values = []
+    rising = values == sorted(set(values)) and values and low <= values[0] and values[-1] <= high
+    if not rising or text != " ".join(f"{number:.10g}" for number in values):
+        invariant = f"{name} of a synthetic run must be numbers in {low:g}..{high:g}, rising, separated by one space"
+        fail(OptionError, invariant, repr(text), "An example: '16 700 5000' or '0 0.5 1'.")
+    return values
+
+
+def run(
+    given: Mapping[str, Any] | Planned,
+    *,
+    data: str | Path | None = None,
+    work: str | Path | None = None,
+    progress: bool = True,
+) -> Record:
+    """Draw, measure, and return the record (unwritten); ``data`` and ``work``, those of other runs, aren't used.
+
+    Series over the size of X, mean and (``.std``) standard
+    deviation over its samples: ``size.zeta0.2.isoscore_star`` and, to compare, ``size.zeta0.2.expected``;
+    ``size.auto.isoscore_star`` with the intensity ``size.auto.zeta``; ``size.unbiased.isoscore`` and, numerators and
+    denominators averaged before division, ``size.pooled.isoscore``. Metrics: IsoScore of the population
+    (``true.isoscore``), of all points and of S. Points are streamed; on a GPU where there is one.
+    """
+    from tqdm import tqdm
+
+    clock, planned = Clock(), plan(given)
+    settings: SyntheticSettings = planned.settings
+    sizes, zetas = check_sizes(settings)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    points = Points(settings.spectrum, settings.tail, settings.dim, settings.seed, device)
+    everything, series = Moments(), Series()
+    hidden = None if progress else True
+    with tqdm(total=settings.sample_rows, desc="points", unit="", leave=False, disable=hidden) as bar:
+
+        def seen(x: Tensor) -> Tensor:
+            everything.update(x)
+            bar.update(x.shape[:-1].numel())
+            return x
+
+        for block in points.blocks(settings.shrinkage_rows):
+            seen(block)
+        cov = everything.cov
+        metrics: dict[str, float | None] = {"shrinkage.isoscore": float(isoscore_from_cov(cov))}
+        for size in sizes:
+            count, most = settings.samples(size), max(1, AT_ONCE // size)
+            several = [min(most, count - start) for start in range(0, count, most)]
+            draws = (seen(points.draw(m * size).view(m, size, -1)) for m in several)
+            measured = [_measured(x, zetas, cov) for x in draws]
+            joined = {name: torch.cat([some[name] for some in measured]).double().cpu() for name in measured[0]}
+            for name, value in _values(settings, size, zetas, joined).items():
+                series.setdefault(f"size.{name}", []).append((float(size), value))
+        for block in points.blocks(settings.sample_rows - int(everything.n)):
+            seen(block)
+    metrics["all.isoscore"] = float(isoscore_from_cov(everything.cov))
+    metrics["true.isoscore"] = true_score(settings.spectrum, settings.dim)
+    drawn = f"{settings.spectrum} {settings.tail} points in {settings.dim} dimensions, seed {settings.seed}"
+    return recorded(planned, drawn, clock, metrics=metrics, series=series)
+
+
+def _measured(x: Tensor, zetas: list[float], cov: Tensor) -> dict[str, Tensor]:
+    """Every number of samples (m, n, d): tensors (m). Of large samples the covariance is taken once for all weights."""
+    total, square = squared_traces(x)
+    numbers = {"total": total, "square": square}
+    numbers |= {"auto.isoscore_star": isoscore_star(x, "auto"), "auto.zeta": shrinkage_intensity(x)}
+    small = x.shape[-2] < x.shape[-1]
+    own = None if small else torch.stack([Moments().update(sample).cov for sample in x])
+    for zeta in zetas:
+        star = isoscore_star(x, zeta, cov) if own is None else isoscore_from_cov(torch.lerp(own, cov, zeta))
+        numbers[f"zeta{zeta:g}.isoscore_star"] = star
+    return numbers
+
+
+def _values(
+    settings: SyntheticSettings, size: int, zetas: list[float], measured: dict[str, Tensor]
+) -> dict[str, float | None]:
+    """Means and standard deviations over the samples of a size, and what is expected of them."""
+    total, square = measured.pop("total"), measured.pop("square")
+    measured["unbiased.isoscore"] = (total / square - 1) / (settings.dim - 1)
+    values: dict[str, float | None] = {"samples": float(settings.samples(size))}
+    for name, numbers in measured.items():
+        values[name] = float(numbers.mean())
+        values[f"{name}.std"] = float(numbers.std()) if len(numbers) > 1 else None
+    values["pooled.isoscore"] = (float(total.mean() / square.mean()) - 1) / (settings.dim - 1)
+    for zeta in zetas:
+        expected = expected_score(settings.spectrum, settings.dim, size, settings.shrinkage_rows, zeta)
+        values[f"zeta{zeta:g}.expected"] = expected
+    return values

@@ -1,0 +1,1 @@
+"""The pictures of the chapters, one file a chapter."""

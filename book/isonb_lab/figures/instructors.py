@@ -1,0 +1,92 @@
+"""The tables of *For instructors*: what each chapter takes, and courses of one, three and eight hours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from isonb_lab.figures import status
+from isonb_lab.pages.chapters import Chapter
+
+EXERCISE = 10  # minutes planned for one exercise
+WORDS = 160  # of prose read in a minute, with the pictures between them
+COURSES: dict[int, dict[str, int]] = {
+    1: {"foundations/clouds_and_cones": 3, "foundations/microscope": 0, "results/claims": 0},
+    3: {
+        "foundations/clouds_and_cones": 2,
+        "foundations/microscope": 0,
+        "foundations/measuring_isotropy": 3,
+        "papers/istar": 2,
+        "results/claims": 0,
+        "practice/audit_your_model": 2,
+    },
+    8: {
+        "foundations/clouds_and_cones": 4,
+        "foundations/microscope": 0,
+        "foundations/measuring_isotropy": 4,
+        "foundations/barcodes": 4,
+        "papers/shrink_the_longest": 3,
+        "papers/istar": 4,
+        "papers/softdecay": 3,
+        "papers/isolayer": 3,
+        "results/the_dial": 0,
+        "results/claims": 0,
+        "practice/audit_your_model": 2,
+        "practice/use_it_in_training": 2,
+    },
+}
+"""Hours of a course: its chapters in order, and how many exercises of each are done."""
+
+Records = Sequence[tuple[Chapter, Mapping[str, Any]]]
+
+
+def _text(chapter: Chapter) -> str:
+    return "\n".join(cell.source for cell in chapter.cells.cells if cell.cell_type == "markdown")
+
+
+def exercises(chapter: Chapter) -> int:
+    """How many exercises a chapter has."""
+    return len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", _text(chapter), re.MULTILINE))
+
+
+def minutes(chapter: Chapter) -> int:
+    """The minutes to read its prose, at :data:`WORDS` a minute."""
+    return max(1, round(len(_text(chapter).split()) / WORDS))
+
+
+def teaching_page(records: Records) -> str:
+    """Markdown: a table of the courses, a table of the chapters, and on what they were measured."""
+    by_name = {chapter.name.removeprefix("book/"): (chapter, run) for chapter, run in records}
+    lines = []
+    for hours, plan in COURSES.items():
+        if set(plan) <= set(by_name):
+            lines += _course(hours, [(*by_name[name], count) for name, count in plan.items()])
+    lines += ["## What each chapter takes", ""]
+    for part, of_part in groupby(records, lambda record: record[0].name.removeprefix("book/").partition("/")[0]):
+        lines += [f"**{part.capitalize()}**", ""]
+        lines += ["| chapter | minutes to read | exercises | seconds to run | memory, MiB |", "|---|--:|--:|--:|--:|"]
+        for chapter, run in of_part:
+            told = f"{minutes(chapter)} | {exercises(chapter) or '–'} | {run['seconds']:.0f}"
+            lines.append(f"| {status.link(chapter)} | {told} | {run.get('peak_mib') or '–'} |")
+        lines.append("")
+    lines += [
+        f"The minutes to read count {WORDS} words of prose a minute. The rest was measured in its last run, on "
+        f"{status.machines(records)}. The seconds include the start of the kernel. By default as many chapters run "
+        "side by side as there are cores.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _course(hours: int, plan: Sequence[tuple[Chapter, Mapping[str, Any], int]]) -> list[str]:
+    lines = [f"## {hours} hour{'s' * (hours > 1)}", ""]
+    lines += ["| chapter | minutes to read | exercises | seconds to run |", "|---|--:|--:|--:|"]
+    for chapter, run, count in plan:
+        done = f"{count} of {exercises(chapter)}" if count else "–"
+        lines.append(f"| {status.link(chapter)} | {minutes(chapter)} | {done} | {run['seconds']:.0f} |")
+    total = sum(minutes(chapter) + EXERCISE * count for chapter, _, count in plan)
+    wait = sum(round(run["seconds"]) for _, run, _ in plan)
+    told = f"Reading and exercises: {total} of {60 * hours} minutes, at {EXERCISE} an exercise; the rest is talk."
+    return [*lines, "", f"{told} Running it all takes {wait} seconds.", ""]

@@ -1,0 +1,96 @@
+"""Pictures that the four papers' chapters share: what a paper reports, and what happened in the head to head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+from scipy.stats import t as student
+
+from isonb_lab.claims import comparing
+from isonb_lab.claims.printed import printed
+from isonb_lab.claims.study import Study
+from isonb_lab.pages.charts import GREY
+from isonb_lab.pages.charts.comparisons import LEARNED, SOLID
+from isonb_lab.papers import over_tasks
+
+
+def reported(paper: str, table: str, *, method: str, base: str, metrics: Sequence[str], seeds: int = 0) -> pd.DataFrame:
+    """The printed gains of a method over its baseline: model, task, gain in points.
+
+    With the number of seeds behind printed standard deviations the 95% interval of a difference of two means is there
+    too (``low``, ``high``).
+    """
+    wanted = printed(paper, table, method=[method, base], metric=list(metrics))
+    wide = wanted.pivot_table(
+        index=["model", "task", "metric"], columns="method", values=["value", "std"], dropna=False
+    )
+    gains = (wide["value"][method] - wide["value"][base]).dropna().rename("gain").reset_index()
+    if seeds:
+        errors = ((wide["std"][method] ** 2 + wide["std"][base] ** 2) / seeds) ** 0.5
+        half = (student.ppf(0.975, 2 * seeds - 2) * errors).rename("half").reset_index()
+        gains = gains.merge(half, on=["model", "task", "metric"])
+        gains = gains.assign(low=gains.gain - gains.half, high=gains.gain + gains.half)
+    return gains.round(4)
+
+
+def joined_reported(
+    paper: str, table: str, method: str, models: Mapping[str, str], metrics: Sequence[str]
+) -> pd.DataFrame:
+    """:func:`reported` where each model has a baseline of its own: ``models`` maps the baseline's name to the model."""
+    gains = [reported(paper, table, method=method, base=base, metrics=metrics) for base in models]
+    return pd.concat([one[one.model == model] for one, model in zip(gains, models.values(), strict=True)])
+
+
+def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:
+    """The gains of :func:`reported`: a row a task, a colour and a shape a model, intervals where there are any."""
+    return _forest(gains.rename(columns={"model": "arm", "task": "suite", "gain": "mean"}), title, ["metric"])
+
+
+def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
+    """The paired differences from plain fine-tuning in the head to head, in points: arm, task, mean, low, high, n.
+
+    ``learned``: whether no plain run failed on the task, and the method has a setting that works there.
+
+    Args:
+        study: the head to head.
+        arms: its arms by the name that they get in the picture.
+    """
+    tested = comparing.against_plain(study, arms.METHODS)
+    tested = tested[tested.arm.isin(arms.values()) & tested["mean"].notna()]
+    named = {arm: name for name, arm in arms.items()}
+    always = over_tasks.steady(study)
+    learned = [r.suite in always and (r.arm, r.suite) not in study.no_setting for r in tested.itertuples()]
+    points = tested[["mean", "low", "high", "visible"]] * 100
+    told = tested[["arm", "suite", "n", "outcome"]].replace({"arm": named}).assign(learned=learned)
+    return pd.concat([told, points.round(4)], axis=1)
+
+
+def happened_forest(gains: pd.DataFrame) -> Any:
+    """The differences of :func:`happened`: a row a task, an interval an arm."""
+    return _forest(gains, "points over plain fine-tuning, 95% interval", ["n", "outcome"])
+
+
+def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
+    """Columns ``suite`` (rows), ``arm`` (colour, shape), ``mean`` and, with intervals, ``low`` and ``high``.
+
+    What isn't ``learned``, where there is such a column, is pale and dashed.
+    """
+    arms = list(dict.fromkeys(gains.arm))
+    ends = [name for name in ("low", "high") if name in gains]
+    kinds: dict[str, Any] = {"title": None, "scale": alt.Scale(domain=arms), "legend": alt.Legend(symbolOpacity=1)}
+    base = alt.Chart(gains, width=430, height=alt.Step(26)).encode(
+        alt.Y("suite:N", title=None, sort=list(dict.fromkeys(gains.suite))),
+        alt.Color("arm:N", **kinds),
+        tooltip=["arm", "suite", *(alt.Tooltip(name, format="+.2f") for name in ("mean", *ends)), *told],
+    )
+    base = base.encode(alt.YOffset("arm:N", sort=arms)) if len(arms) > 1 else base
+    if "learned" in gains:
+        base = base.encode(opacity=LEARNED, strokeDash=SOLID)
+    layers = [alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))]
+    if ends:
+        layers.append(base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q")))
+    marks = base.mark_point(filled=True, size=65).encode(alt.X("mean:Q", title=title), alt.Shape("arm:N", **kinds))
+    return alt.layer(*layers, marks)

@@ -1,0 +1,362 @@
+"""Tables and pictures of *Speed*, from the record of ``make bench``: ratios, growth, memory, the pieces of a call.
+
+Every function takes a record that lacks suites, or is empty, and says so in place of numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from isonb_lab.pages.charts import CLOUD, GREY, OKABE_ITO, dash
+from isonb_lab.pages.errors import PageError
+from isonb_lab.pages.evidence import joined
+from isonb_lab.places import RECORDINGS_FOLDER
+
+CARD = RECORDINGS_FOLDER / "bench_gpu.json"
+NOTHING = "nothing is recorded"
+GROWTH = {"n": "growth", "d": "widths"}  # how names of suites begin that measure it: by points, or by dimensions
+AXES = {"n": "points", "d": "dimensions"}
+STARTING = "starting"  # the suite of fresh processes
+PEERS, FLOORS, STARTS = "other code for the same numbers", "floors", "starting a process"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """``rows``: one a comparison; ``memory``: one a measured peak; ``about``: what it was measured on."""
+
+    rows: pd.DataFrame
+    memory: pd.DataFrame
+    about: Mapping[str, Any]
+
+    @property
+    def compared(self) -> pd.DataFrame:
+        """The rows that stand for themselves, with ``faster``, the time of the other over ours, and their ``kind``."""
+        rows = self.rows[~self.rows["suite"].str.startswith(tuple(GROWTH.values()))]
+        kind = rows["yardstick"].map({True: FLOORS, False: PEERS}).where(rows["suite"] != STARTING, STARTS)
+        return rows.assign(faster=rows["peer_ms"] / rows["ours_ms"], kind=kind)
+
+
+COLUMNS = ("what", "size", "peer", "goal", "error", "allowed", "yardstick", "limit", "suite", "parts")
+TIMES = ("ours_ms", "peer_ms", "ratio", "verdict", "ours_rounds_ms", "peer_rounds_ms")
+PEAKS = ("what", "size", "mb", "bound_mb", "error", "allowed", "limit", "suite", "verdict")
+
+
+def load(path: Path | None = None) -> Bench:
+    """The published record, or an empty one if there is none.
+
+    Raises :class:`~isonb_lab.pages.PageError` for a file that is no record.
+
+    >>> load(Path("no such file")).rows.empty
+    True
+    """
+    path = RECORDINGS_FOLDER / "bench.json" if path is None else path
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        rows = pd.DataFrame(found.pop("rows", []), columns=[*COLUMNS, *TIMES])
+        peaks = pd.DataFrame(found.pop("memory", []), columns=[*PEAKS])
+    except (ValueError, AttributeError, TypeError) as error:
+        raise PageError(f"{path.name} must be a record of make bench; got {error}. Publish it again.") from error
+    return Bench(rows.astype({"suite": str, "yardstick": bool}), peaks, found)
+
+
+def furthest(bench: Bench) -> pd.DataFrame:
+    """The compared rows that have a goal, those furthest from it first."""
+    rows = bench.compared
+    rows = rows[rows["verdict"].isin(["reached", "missed"])]
+    lead = np.where(rows["yardstick"], rows["goal"] / rows["ratio"], rows["ratio"] / rows["goal"]).astype(float)
+    return rows.assign(lead=lead).sort_values("lead", kind="stable")
+
+
+def aims(row: Mapping[str, Any]) -> dict[str, str]:
+    """The cells that say what is compared with what, which ratio is wanted, and which came."""
+    return {
+        "comparison": f"{row['what']}, {row['size']}",
+        "against": row["peer"],
+        "goal": f"{'≤' if row['yardstick'] else '≥'} {row['goal']:.2g}",
+        "ratio": f"{row['ratio']:.3g}",
+    }
+
+
+def spent(rounds: list[float]) -> str:
+    """Least time of the rounds, their median and their range.
+
+    >>> spent([2.0, 1.0, 4.0])
+    '1 ms (median 2, range 1 to 4)'
+    """
+    return f"{min(rounds):.3g} ms (median {np.median(rounds):.3g}, range {min(rounds):.3g} to {max(rounds):.3g})"
+
+
+def grown(bench: Bench, along: str = "n") -> pd.DataFrame:
+    """Least times by size: measure, n, d, error, by ("isonb" or "peer"), name (of the peer), ms, rounds (in words)."""
+    rows = bench.rows[bench.rows["suite"].str.startswith(GROWTH[along])]
+    found = []
+    for row in rows.to_dict("records"):
+        n, d = map(int, row["size"].split(" x "))
+        same = {"measure": row["what"], "n": n, "d": d, "error": row["error"]}
+        for by, name, part in (("isonb", "isonb", "ours"), ("peer", row["peer"], "peer")):
+            told = {"ms": row[f"{part}_ms"], "rounds": spent(row[f"{part}_rounds_ms"])}
+            found.append(same | {"by": by, "name": name} | told)
+    return pd.DataFrame(found, columns=["measure", "n", "d", "error", "by", "name", "ms", "rounds"])
+
+
+def exponent(part: pd.DataFrame, by: str, along: str = "n") -> float | None:
+    """The slope of log ms on log n (or d) over the larger half of the sizes; None for fewer than two.
+
+    >>> frame = pd.DataFrame({"by": "isonb", "n": [1, 2, 4, 8], "ms": [5.0, 5.0, 20.0, 80.0]})
+    >>> exponent(frame, "isonb")
+    2.0
+    """
+    mine = part[part["by"] == by].sort_values(along)
+    late = mine.iloc[len(mine) // 2 :] if len(mine) > 3 else mine
+    if len(late) < 2:
+        return None
+    return round(float(np.polyfit(np.log(late[along].astype(float)), np.log(late["ms"].astype(float)), 1)[0]), 3)
+
+
+Part = Mapping[str, Any]
+
+
+def held_back(bench: Bench, most: int = 12) -> list[dict[str, str]]:
+    """Of each missed goal: the share of our time that each piece takes, and the ratio without all but the needed ones.
+
+    At most ``most``, the furthest from its goal first.
+    """
+    missed = furthest(bench)
+    missed = missed[missed["verdict"] == "missed"].head(most)
+    if missed.empty:
+        return [{"comparison": "no goal is missed" if len(bench.rows) else NOTHING}]
+    return [
+        aims(row)
+        | {
+            "share of each piece": shares(parts_of(row), row["ours_ms"]),
+            "needed pieces": joined((part["what"] for part in parts_of(row) if part["needed"]), none="–"),
+            "ratio with these alone": alone(row),
+        }
+        for row in missed.to_dict("records")
+    ]
+
+
+def parts_of(row: Mapping[str, Any]) -> Sequence[Part]:
+    """The pieces of a row; none in a record from before there were any."""
+    parts = row.get("parts")
+    return parts if isinstance(parts, list) else []
+
+
+def shares(parts: Sequence[Part], whole_ms: float) -> str:
+    """Each piece in percent of the whole, and what is left over.
+
+    >>> shares([{"what": "product", "ms": 3.0}, {"what": "choice", "ms": 1.0}], 5.0)
+    'product 60%, choice 20%, the rest 20%'
+    """
+    if not parts:
+        return "not measured"
+    rest = max(0.0, 1 - sum(part["ms"] for part in parts) / whole_ms)
+    return ", ".join([*(f"{part['what']} {part['ms'] / whole_ms:.0%}" for part in parts), f"the rest {rest:.0%}"])
+
+
+def alone(row: Mapping[str, Any]) -> str:
+    """The ratio if all but the needed pieces took no time."""
+    needed = sum(part["ms"] for part in parts_of(row) if part["needed"])
+    if not needed:
+        return "–"
+    return f"{needed / row['peer_ms'] if row['yardstick'] else row['peer_ms'] / needed:.3g}"
+
+
+def largest(row: Mapping[str, Any]) -> str:
+    """The piece that takes most of the time, in words; where none is timed, the limit that the suite names.
+
+    >>> largest({"limit": "", "parts": [{"what": "trees", "ms": 1.0}, {"what": "product", "ms": 3.0}], "ours_ms": 4.0})
+    'product, 75%'
+    """
+    parts = parts_of(row)
+    if not parts:
+        return row["limit"] or "not found out"
+    most = max(parts, key=lambda part: part["ms"])
+    return f"{most['what']}, {most['ms'] / row['ours_ms']:.0%}"
+
+
+HOW = "The command make bench measures it, and python -m tests.benchmarks --publish puts it here."
+POWERS = [10.0**power for power in range(-4, 8)]  # no lines between them, however few there are
+VERDICTS = {"goal reached": OKABE_ITO["green"], "goal missed": OKABE_ITO["vermillion"], "no goal": GREY}
+
+
+def answer(bench: Bench) -> str:
+    """What the record says, in a few sentences."""
+    rows = bench.compared
+    if rows.empty:
+        return f"Of speed {NOTHING} yet. {HOW}"
+    others = rows[rows["kind"] == PEERS]
+    faster = others[others["faster"] > 1]
+    told = []
+    if len(others):
+        told.append(
+            f"isonb is faster than the other code in {len(faster)} of {len(others)} comparisons, at the median "
+            f"{times(others['faster'].median())} as fast, at best {times(others['faster'].max())}, "
+            f"at worst {times(others['faster'].min())}."
+        )
+    aims = rows[rows["verdict"].isin(["reached", "missed"])]
+    if len(aims):
+        told.append(f"It reaches {(aims['verdict'] == 'reached').sum()} of {len(aims)} goals.")
+    wrong = int((rows["verdict"] == "WRONG").sum())
+    told.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.")
+    return " ".join(told)
+
+
+def place(bench: Bench) -> str:
+    """The card it was measured on, else the processor."""
+    return str(bench.about["accelerator"] or bench.about["processor"])
+
+
+def took(bench: Bench, what: str, size: str) -> str:
+    """Our least time for one thing, in words; a dash where it wasn't measured."""
+    rows = bench.rows[(bench.rows["what"] == what) & (bench.rows["size"] == size)]
+    return f"{rows['ours_ms'].min():.2g} ms" if len(rows) else "–"
+
+
+def times(factor: float) -> str:
+    """A factor in words, two digits.
+
+    >>> times(12.34), times(0.5), times(0.0123)
+    ('12 times', '0.5 times', '0.012 times')
+    """
+    return f"{factor:.0f} times" if factor >= 10 else f"{factor:.2g} times"
+
+
+def ratios(bench: Bench) -> Any:
+    """A dot a row of the record, by peer, on a logarithmic axis: how many times faster we are. Dashed, equally fast."""
+    rows = bench.compared
+    if rows.empty:
+        return blank()
+    names = {"reached": "goal reached", "missed": "goal missed", "": "no goal", "WRONG": "no goal"}
+    shown = rows.assign(
+        aim=rows["verdict"].map(names),
+        ours=[spent(t) for t in rows["ours_rounds_ms"]],
+        theirs=[spent(t) for t in rows["peer_rounds_ms"]],
+    )
+    shown = shown[["what", "size", "peer", "kind", "aim", "faster", "ours", "theirs", "error"]]
+    order = shown.groupby("peer")["faster"].median().sort_values(ascending=False).index.tolist()
+    base = alt.Chart(width=420, height=alt.Step(20))
+    line = base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(1))
+    x = alt.X("faster:Q", scale=alt.Scale(type="log"), title="their time / ours", axis=alt.Axis(tickCount=5))
+    same: dict[str, Any] = {"sort": list(VERDICTS), "title": None}
+    dots = base.mark_point(**{**CLOUD, "size": 70}).encode(
+        x,
+        alt.Y("peer:N", sort=order, title=None),
+        alt.Color("aim:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values())), **same),
+        alt.Shape("aim:N", scale=alt.Scale(domain=list(VERDICTS), range=["circle", "triangle-down", "square"]), **same),
+        tooltip=["what", "size", "peer", alt.Tooltip("faster", format=".3g"), "ours", "theirs", "error"],
+    )
+    row = alt.Row(
+        "kind:N", sort=[PEERS, FLOORS, STARTS], title=None, header=alt.Header(labelOrient="top", labelAnchor="start")
+    )
+    return alt.layer(line, dots, data=shown).facet(row=row).resolve_scale(y="independent")
+
+
+def growth(bench: Bench, along: str = "n") -> Any:
+    """A panel a measure: time against the points (or dimensions), both logarithmic, ours and the peer's, a dash a d."""
+    frame, other = grown(bench, along), "d" if along == "n" else "n"
+    if frame.empty:
+        return blank()
+    colors = alt.Scale(domain=["isonb", "peer"], range=[OKABE_ITO["blue"], OKABE_ITO["vermillion"]])
+    ticks = alt.Axis(tickCount=6, format="d")
+    strokes = alt.Legend(symbolType="stroke", symbolStrokeColor=GREY, symbolSize=300)
+    chart = alt.Chart(frame, width=250, height=170).mark_line(point={"size": 35})
+    chart = chart.encode(
+        alt.X(f"{along}:Q", scale=alt.Scale(type="log", base=2), title=AXES[along], axis=ticks),
+        alt.Y("ms:Q", scale=alt.Scale(type="log"), title="milliseconds", axis=alt.Axis(values=POWERS)),
+        alt.Color("by:N", scale=colors, title="code"),  # a title, as the dimensions beside it have
+        dash(f"{other}:O", title=AXES[other], legend=strokes),
+        tooltip=["measure", "name", "n", "d", "rounds", "error"],
+    )
+    facet = alt.Facet("measure:N", title=None, sort=list(frame["measure"].unique()))
+    return chart.facet(facet, columns=2).resolve_scale(y="independent")
+
+
+def slopes(bench: Bench, along: str = "n") -> list[dict[str, Any]]:
+    """Exponents of n (or d) over the larger half of the sizes, ours beside the peer's, and the ratio at the largest."""
+    found, other = [], "d" if along == "n" else "n"
+    for (measure, size), part in grown(bench, along).groupby(["measure", other], sort=False):
+        largest = part[part[along] == part[along].max()].set_index("by")
+        one = {"measure": measure, other: size, "isonb": exponent(part, "isonb", along)}
+        one |= {"against": largest.loc["peer", "name"], "theirs": exponent(part, "peer", along)}
+        one |= {f"largest {along}": int(part[along].max())}
+        found.append(one | {"times faster there": float(largest.loc["peer", "ms"] / largest.loc["isonb", "ms"])})
+    return found or [{"measure": NOTHING}]
+
+
+def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
+    """At most ``most`` goals: those missed first, the furthest on top, then those reached by the least."""
+    order = furthest(bench).head(most)
+    if order.empty:
+        return [{"comparison": NOTHING}]
+    return [
+        aims(row)
+        | {
+            "verdict": row["verdict"],
+            "what takes longest": largest(row) if row["verdict"] == "missed" else "–",
+            "largest error": f"{row['error']:.0e}" if row["error"] else "0",
+        }
+        for row in order.to_dict("records")
+    ]
+
+
+def memory(bench: Bench) -> list[dict[str, str]]:
+    """What calls need beside their input, and the bounds."""
+    found = [
+        {
+            "call": row["what"],
+            "size": row["size"],
+            "MB": f"{row['mb']:.0f}",
+            "at most": f"{row['bound_mb']:.0f}",
+            "verdict": row["verdict"],
+            "where it goes": row["limit"] or "–",
+            "largest error": f"{row['error']:.0e}" if row["error"] else "0",
+        }
+        for row in bench.memory.to_dict("records")
+    ]
+    return found or [{"call": NOTHING}]
+
+
+def machine(bench: Bench) -> list[dict[str, str]]:
+    """What it was measured on."""
+    about = bench.about
+    if not about:
+        return [{"what": "machine", "value": NOTHING}]
+    versions = joined(f"{name} {version}" for name, version in about.get("packages", {}).items())
+    told = {
+        "processor": f"{about['processor']}, {about['cores']} cores, {about['threads']} thread used",
+        "memory": f"{about['memory_gib']} GiB",
+        "system": f"{about['system']}, {about['machine']}",
+        "graphics card": about["accelerator"] or "none",
+        "load before it began": str(about["load"]),
+        "versions": f"Python {about['python']}, torch {about['torch']}, {versions}",
+    }
+    return [{"what": what, "value": value} for what, value in told.items()]
+
+
+def unmeasured(bench: Bench, card: Bench | None = None) -> str:
+    """What the record lacks, in a sentence or two, with that of a ``card`` beside it."""
+    if not bench.about:
+        return f"everything: {NOTHING} yet. {HOW}"
+    about = bench.about
+    parts = [] if card is not None and card.about else ["times on a graphics card"]
+    if about.get("missing"):
+        parts.append(f"the suites {joined(about['missing'])}, which did not run")
+    if about.get("absent"):
+        parts.append(f"what isn't installed where it was measured: {joined(about['absent'])}")
+    small = " The sizes are those for trying the code, and the times mean nothing." if about["sizes"] != "full" else ""
+    return ("; ".join(parts) or "nothing that the suites know of") + "." + small
+
+
+def blank() -> Any:
+    """A picture that says that there is nothing to draw."""
+    words = alt.Chart(pd.DataFrame({"text": [f"{NOTHING} yet"]}), width=420, height=60)
+    return words.mark_text(fontSize=14, color=GREY).encode(text="text:N")

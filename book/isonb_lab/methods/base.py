@@ -1,0 +1,165 @@
+"""What a method is to the lab: a frozen set of options with a few hooks. The base class does nothing: method "none".
+
+A run has up to four stages, and a method takes part in those it cares about:
+
+1. ``contrast``: tune the encoder on sentences alone (SimCSE or contrastive tension), before anything else;
+2. training on the task, or, for a similarity task, on the contrastive loss when the method needs a loss to act on:
+   ``penalty`` on ``points`` joins the loss, ``layer`` is put into the model at ``site``;
+3. ``second``: what happens to the features of the frozen encoder (the Isotropy Layer; a transform, with a new head);
+4. similarity only: ``pool`` makes sentence vectors from hidden states, ``transform`` changes both sides of all pairs.
+
+The engines know these hooks and no method by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import isonb
+from isonb.errors import InputError, fail
+from isonb_lab.options import OptionError, Options
+
+if TYPE_CHECKING:  # settings are read without torch
+    from torch import Tensor, nn
+
+    from isonb.integrations.hidden_states import Pooling
+
+Site = Literal["tokens", "vector", "pooled"]
+Place = Literal["cls", "tokens", "features", "second"]
+
+
+class MethodError(InputError):
+    """A method that doesn't exist, can't be read from its file, or isn't given by name and options."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Stage 1: tune the encoder on sentences alone.
+
+    Args:
+        objective: closest to itself under another dropout mask, or told from others by two copies of the encoder.
+        steps: updates. In [1, inf).
+        batch_size: sentences or pairs an update; of tension a multiple of negatives + 1. In [2, inf).
+        learning_rate: learning rate. In [0, 1].
+        temperature: of the cosines. In [1e-4, 100].
+        negatives: pairs of different sentences to one of the same (K). In [1, 1000].
+        max_length: tokens a sentence. In [4, 8192].
+    """
+
+    objective: Literal["simcse", "tension"] = "simcse"
+    steps: int = 100
+    batch_size: int = 64
+    learning_rate: float = 3e-5
+    temperature: float = 0.05
+    negatives: int = 7
+    max_length: int = 32
+
+
+@dataclass(frozen=True)
+class SecondPhase:
+    """Stage 3: ``module`` maps features (..., d) to (..., k); the head then reads those.
+
+    ``head``: "frozen" keeps the fine-tuned head, "tuned" trains on from it, "new" starts a new one (needed when k is
+    not d). ``penalty`` (points (n, k) -> scalar) joins the task loss: balanced by ``joint`` if that is given, summed
+    otherwise. Parameters of ``module`` that require gradients are trained with AdamW.
+    """
+
+    module: nn.Module
+    head: Literal["frozen", "tuned", "new"] = "frozen"
+    penalty: nn.Module | None = None
+    joint: nn.Module | None = None
+    learning_rate: float = 1e-3
+    batch_size: int = 512
+    epochs: int = 50
+    patience: int | None = 5
+
+
+@dataclass(frozen=True)
+class Method(Options):
+    """Does nothing: plain fine-tuning, plain vectors."""
+
+    name: ClassVar[str] = "none"
+    source: ClassVar[str] = ""  # where it comes from, for tables
+    # Of a user's own method: files beside it that it reads; what else it is made of; the digest of it all.
+    files: ClassVar[tuple[str, ...]] = ()
+    folder: ClassVar[Path | None] = None
+    parts: ClassVar[tuple[tuple[str, Path], ...]] = ()
+    sha256: ClassVar[str] = ""
+    # Where it acts, by the name of that cloud in a run's record: the [CLS] vectors, the tokens, the features that the
+    # classifier reads, or the output of the second stage. Its isotropy is measured there.
+    acts_on: ClassVar[Place] = "cls"
+    # What the classifier reads, by the same names: "features" (tanh(pooler([CLS])) with the pooler, [CLS] with the
+    # linear head, behind a layer its output) or the output of the second stage. A score speaks of the isotropy there.
+    read_by: ClassVar[Place] = "features"
+    keeps_head: ClassVar[bool] = False  # the second stage goes on to the tuned head, pooler included
+    site: ClassVar[Site] = "vector"  # of the layer: token vectors, the sentence's vector, or that after the pooler
+    two_phases: ClassVar[bool] = False
+    token_fit: ClassVar[bool] = False
+    post_hoc: ClassVar[bool] = False  # in similarity only stage 4 takes place: neither tuning nor stage 3
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # what an option that is a number may be instead
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, option: str) -> Any: ...
+
+    def __post_init__(self) -> None:
+        for name, words in self.words.items():
+            if isinstance(given := getattr(self, name), str) and given not in words:
+                want = f"{name} of method {self.name} must be a number or {' or '.join(map(repr, words))}"
+                fail(OptionError, want, repr(given), "Give one.")
+
+    def file(self, name: str) -> Path:
+        """One of the ``files`` of a user's own method, to be opened; a run's fingerprint holds their content."""
+        if name not in self.files or self.folder is None:
+            fix = f"Write in its class: files: ClassVar = ({name!r},)"
+            fail(MethodError, f"{self.name} must list each file that it reads", repr(name), fix)
+        return self.folder / name
+
+    def contrast(self) -> Contrast | None:
+        """How to tune the encoder on sentences before the task; None: not at all."""
+        return None
+
+    def penalty(self) -> nn.Module | None:
+        """What is added to the training loss: a loss of :mod:`isonb.losses`, weight and sign included; or None."""
+        return None
+
+    def waits(self) -> int:
+        """Epochs of training before the penalty joins."""
+        return 0
+
+    def points(self) -> Pooling:
+        """The points of a batch that the penalty sees. "cls" is read as "last" for decoders."""
+        from isonb.integrations.hidden_states import Pooling
+
+        return Pooling()
+
+    def layer(self, dim: int) -> nn.Module | None:
+        """A module to put at ``site``: called as module(x, mask) on tokens (B, T, d), as module(x) on vectors."""
+        return None
+
+    def learning_rates(self) -> Mapping[str, float]:
+        """Learning rates of parameters of the layer, by their name inside it ("raw"); the others have the run's."""
+        return {}
+
+    def features(self, states: Tensor, mask: Tensor) -> Tensor | None:
+        """Sentence vectors (B, d) for stage 3 from hidden states (L+1, B, T, d); None: what the head sees."""
+        return None
+
+    def second(self, features: Tensor, seed: int) -> SecondPhase:
+        """Stage 3 (only asked when ``two_phases``), from the training features (n, d) of the frozen encoder."""
+        raise NotImplementedError
+
+    def pool(self, states: Tensor, mask: Tensor, layers: tuple[int, ...]) -> Tensor:
+        """Sentence vectors (B, d) from hidden states (L+1, B, T, d): masked mean of the mean of ``layers``."""
+        return isonb.mean_pool(isonb.layer_average(states, layers), mask)
+
+    def fit_tokens(self, tokens: Tensor, seed: int) -> object:
+        """With ``token_fit``: learns from token vectors (n, d) what ``.transform(x)``s them before pooling."""
+        raise NotImplementedError
+
+    def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        """Both sides of all pairs, (n, d) and (n, d), to what is compared by cosine."""
+        return first, second

@@ -1,0 +1,192 @@
+"""What several methods share.
+
+Options of a method where they are declared already: in the signature and under the Args of what the method is about. A
+loss that is offered points alone, or joins the task loss as it is. How a transform fitted on finished vectors takes
+part in the stages of a run.
+
+>>> from isonb.losses import CosRegLoss
+>>> options_of(CosRegLoss)["weight"].metadata["help"]
+'weight: above 0 lowers the mean cosine, below 0 raises it'
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import re
+import sys
+import typing
+from collections.abc import Callable
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from isonb.errors import ShapeError, fail
+from isonb_lab.methods.base import Method, Place, SecondPhase
+from isonb_lab.options import option
+
+ENTRY = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)  # of an Args list
+RANGE = re.compile(r" In [\[(](\S+), (\S+)[\])]$")
+FOREIGN = ("group",)  # of a loss, not of a run
+
+K = TypeVar("K", bound=type[Any])
+
+
+def options_of(thing: type[Any], without: tuple[str, ...] = ()) -> dict[str, Field[Any]]:
+    """The options of a class by name: default and type by its signature, meaning and range by its Args."""
+    told = dict(ENTRY.findall((inspect.getdoc(thing) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]))
+    options = {}
+    for name, one in inspect.signature(thing).parameters.items():
+        if name not in (*FOREIGN, *without):
+            meaning = " ".join(told[name].split()).removesuffix(".")
+            limits = RANGE.search(meaning)
+            low, high = map(float, limits.groups()) if limits else (None, None)
+            plain, named = _kinds(one, thing)
+            meaning, choices = RANGE.sub("", meaning).removesuffix("."), () if plain else named
+            options[name] = made = option(one.default, meaning, low=low, high=high, choices=choices)
+            made.type = functools.reduce(operator.or_, [*plain, *dict.fromkeys(map(type, named))])
+    return options
+
+
+def _kinds(parameter: inspect.Parameter, thing: type[Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    """The types that a value may have, and the values that its ``Literal`` names."""
+    hint = parameter.annotation
+    hint = eval(hint, vars(sys.modules[thing.__module__])) if isinstance(hint, str) else hint
+    several = typing.get_args(hint) if typing.get_origin(hint) is not Literal else ()
+    each = several or (hint,)
+    named = [value for kind in each if typing.get_origin(kind) is Literal for value in typing.get_args(kind)]
+    return [kind for kind in each if typing.get_origin(kind) is not Literal], tuple(named)
+
+
+def takes(subject: type[Any], *, without: tuple[str, ...] = (), **defaults: Any) -> Callable[[K], K]:
+    """A method with the options of ``subject`` before its own; its ``made()`` is the subject with their values.
+
+    ``defaults`` are those of the method where they differ; ``without`` names options that it settles itself.
+    """
+
+    def method(kind: K) -> K:
+        options = options_of(subject, without)
+        for name, part in options.items():
+            part.default = defaults.get(name, part.default)
+            setattr(kind, name, part)
+        kind.__annotations__ = {name: part.type for name, part in options.items()} | dict(kind.__annotations__)
+        kind.subject, kind.taken = staticmethod(subject), tuple(options)
+        kinds = {name: _kinds(inspect.signature(subject).parameters[name], subject) for name in options}
+        kind.words = kind.words | {name: named for name, (plain, named) in kinds.items() if plain and named}
+        return typing.cast(K, dataclass(frozen=True)(kind))
+
+    return method
+
+
+class PointsAlone(nn.Module):
+    """A loss that takes neither labels nor a shrinkage matrix, so that none is made for it."""
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, points: Tensor) -> Tensor:
+        value: Tensor = self.loss(points)
+        return value
+
+
+class _Turned(torch.autograd.Function):
+    """The points as they are; backwards, a gradient of the same length in a random direction."""
+
+    @staticmethod
+    def forward(ctx: Any, points: Tensor) -> Tensor:
+        return points.view_as(points)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        noise = torch.randn_like(gradient)
+        turned: Tensor = noise * (gradient.norm() / noise.norm())
+        return turned
+
+
+class RandomDirection(nn.Module):
+    """The value of a loss with another gradient: as long at the points, in a random direction.
+
+    What is left of the loss's effect is that of a step of this size.
+    """
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None) -> Tensor:
+        turned: Tensor = _Turned.apply(points)  # type: ignore[no-untyped-call]
+        value: Tensor = self.loss(turned, shrinkage_cov)
+        return value
+
+
+class Fitted(Protocol):
+    """A transform that has learned: points (n, d) to (n, k)."""
+
+    def transform(self, x: Tensor, /) -> Tensor: ...
+
+
+class FittedModule(nn.Module):
+    """A fitted transform as a module without gradients: vectors (..., d), any leading axes, to (..., k).
+
+    >>> from isonb.transforms import ZeroMean
+    >>> FittedModule(ZeroMean().fit(torch.tensor([[1.0, 5.0], [3.0, 7.0]])))(torch.tensor([4.0, 4.0])).tolist()
+    [2.0, -2.0]
+    """
+
+    def __init__(self, fitted: Fitted) -> None:
+        super().__init__()
+        self.fitted = fitted.requires_grad_(False) if isinstance(fitted, nn.Module) else fitted
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        rows = self.fitted.transform(x.reshape(-1, x.shape[-1]))
+        return rows.reshape(*x.shape[:-1], rows.shape[-1]).to(x.device)
+
+
+class WithLoss(Method):
+    """A loss on the [CLS] vectors of the last layer joins that of the task; :func:`takes` says which."""
+
+    def penalty(self) -> nn.Module:
+        made: nn.Module = self.made()
+        return made
+
+
+@dataclass(frozen=True)
+class OnFeatures(Method):
+    """In fine-tuning: fitted on the training features of the frozen encoder, with a new head on the result."""
+
+    acts_on: ClassVar[Place] = "second"
+    read_by: ClassVar[Place] = "second"
+    two_phases: ClassVar[bool] = True
+    post_hoc: ClassVar[bool] = True
+
+    def fitted(self, rows: Tensor, seed: int) -> Fitted:
+        """The transform learned from vectors (n, d)."""
+        learned: Fitted = self.made().fit(rows)
+        return learned
+
+    def module(self, rows: Tensor, seed: int) -> FittedModule:
+        return FittedModule(self.fitted(rows, seed))
+
+    def second(self, features: Tensor, seed: int) -> SecondPhase:
+        return SecondPhase(self.module(features, seed), head="new")
+
+
+@dataclass(frozen=True)
+class OnVectors(OnFeatures):
+    """As above; in similarity: fitted on the sentence vectors of both sides of all pairs of the task, as one cloud."""
+
+    def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        change = self.module(torch.cat([first, second]), seed)
+        return change(first), change(second)
+
+
+def fewer(removed: int, rows: Tensor, name: str) -> None:
+    """Raises :class:`~isonb.errors.ShapeError` unless fewer directions are removed than there are."""
+    if removed >= rows.shape[-1]:
+        want = f"{name} must be less than the {rows.shape[-1]} dimensions of the vectors"
+        fail(ShapeError, want, removed, "Nothing would be left of them: remove fewer directions.")

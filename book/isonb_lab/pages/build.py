@@ -1,0 +1,100 @@
+"""From executed notebooks to HTML: the vendored scripts, the tables of runs, Jupyter Book with warnings as errors."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from isonb.runtime.files import update
+from isonb_lab.figures import instructors, status
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.errors import BuildError
+from isonb_lab.pages.notebooks.plain import put_outputs
+from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.run import Job, execute
+from isonb_lab.pages.vega import write_bundle
+from isonb_lab.runtime.locks import held
+
+MATHJAX_PACKAGE = "sphinx-mathjax-offline"  # MathJax 3.2.2 in a Python package, so that no other index is needed
+SOLUTIONS = "ISONB_SOLUTIONS"  # "no" in the environment builds pages without solutions, to hand out
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
+
+
+def mathjax() -> bytes:
+    """MathJax from the installed package; :class:`BuildError` when it isn't there."""
+    try:
+        files = importlib.metadata.distribution(MATHJAX_PACKAGE).files or []
+        (script,) = (file for file in files if file.name == "tex-svg.js")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        raise BuildError(f"formulas need {MATHJAX_PACKAGE}; run: pip install {MATHJAX_PACKAGE}==0.0.2") from None
+    return Path(str(script.locate())).read_bytes()
+
+
+def vendor(book: Book) -> None:
+    """Write the two libraries that pages load, Vega and MathJax, to ``_build/vendor`` (copied into the pages)."""
+    folder = book.build / "vendor"
+    pinned = importlib.metadata.version("vl-convert-python")
+    stamp = folder / "vega" / f"vl-convert-{pinned}.txt"
+    if not stamp.is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        write_bundle(folder / "vega" / "vega.js")
+        stamp.write_text(f"vega.js was bundled by vl-convert-python {pinned}\n", encoding="utf-8")
+    target = folder / "mathjax" / "tex-svg.js"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(mathjax())
+
+
+def html(book: Book) -> Path:
+    """Run Jupyter Book from scratch (a cached page would hide its warnings) and return the index page.
+
+    Pages to hand out lie apart, in ``_build/handout``: those with the solutions stay.
+    """
+    apart = os.environ.get(SOLUTIONS) == "no"
+    output = book.build / "handout.new" if apart else book.root  # Jupyter Book writes into _build of that
+    for folder in ("html", ".doctrees", "jupyter_execute"):
+        shutil.rmtree(output / "_build" / folder, ignore_errors=True)
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(book.root), "-n", "-W", "--keep-going", "-q"]
+    command += ["--path-output", str(output)]
+    environment = {**os.environ, "ISONB_BOOK": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    log = book.build / "html.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8") as said:
+        sphinx = subprocess.Popen(command, env=environment, cwd=book.root, stdout=said, stderr=said)
+        try:
+            code = sphinx.wait()
+        finally:
+            sphinx.kill()  # after Ctrl-C; of a process that has ended nothing happens
+            sphinx.wait()
+    if code:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        told = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line] or lines[-30:]
+        raise BuildError(f"jupyter-book found problems (exit code {code}):\n" + "\n".join(told))
+    if apart:
+        shutil.rmtree(book.build / "handout", ignore_errors=True)
+        (output / "_build" / "html").rename(book.build / "handout")
+        shutil.rmtree(output)
+    return book.build / ("handout" if apart else "html") / "index.html"
+
+
+def build(book: Book, parameters: Mapping[str, Mapping[str, Any]], **options: Any) -> Path:
+    """Execute what must run, write notebooks and the status page, build the HTML; returns the index page."""
+    jobs = [Job(book, chapter, chapter.validate(parameters[chapter.name])) for chapter in book.chapters]
+    execute(jobs, **options)
+    with held([book.build / "locks" / "pages.lock"]):  # two at once would write the same files
+        write_pages(book, jobs)
+        vendor(book)
+        return html(book)
+
+
+def write_pages(book: Book, jobs: Sequence[Job]) -> None:
+    """The notebooks with their outputs, and the tables of the status page and of the page for instructors."""
+    index = Index(book)
+    records = [(job.chapter, put_outputs(job, index)) for job in jobs]
+    update(book.build / "status.md", status.status_page(records))
+    update(book.build / "teaching.md", instructors.teaching_page(records))

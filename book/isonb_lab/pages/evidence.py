@@ -1,0 +1,262 @@
+"""Evidence in tables and pictures: spreads, claims and their cells, intervals by arm, curves with a band.
+
+One notation in the whole book, ``0.120 (0.080 to 0.160)``: a number and its 95% interval, to two digits of the error.
+Of a mean over runs the interval is Student's (``spread``), of a number with a standard error 1.96 of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from isonb_lab.pages.values import Table, table
+from isonb_lab.statistics.seeds import student
+
+SPREAD = "mean (Student's 95% interval over runs)"
+METRICS = {
+    "matthews": "Matthews correlation",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "f1": "F1",
+    "squad_f1": "F1",
+}
+
+
+def arithmetic(runs: pd.DataFrame) -> str:
+    """In which arithmetic these runs were trained, counted, in words.
+
+    A run that asks for bfloat16 has float32 where its processor lacks that. A record without a processor says neither.
+
+    >>> runs = pd.DataFrame({"precision": "bfloat16", "manifest.hardware.bfloat16": [True, False, False, None]})
+    >>> arithmetic(runs)
+    '2 in float32, 1 in bfloat16, 1 not recorded'
+    """
+    trained = runs.dropna(subset=["precision"])
+    kinds = trained["manifest.hardware.bfloat16"].map({True: "in bfloat16", False: "in float32"}).fillna("not recorded")
+    counts = kinds.mask(trained["precision"] == "float32", "in float32").value_counts()
+    counted = [f"{counts[kind]} {kind}" for kind in ("in float32", "in bfloat16", "not recorded") if kind in counts]
+    return ", ".join(counted) or "none"
+
+
+def metric_name(name: str) -> str:
+    """A metric of a task as tables print it.
+
+    >>> metric_name("matthews"), metric_name("accuracy")
+    ('Matthews correlation', 'accuracy')
+    """
+    return METRICS.get(name, name)
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Half of Student's 95% interval of the mean; NaN for fewer than two values.
+
+    >>> round(half_width([1.0, 2.0, 3.0]), 3)
+    2.484
+    """
+    known = [float(value) for value in values if not math.isnan(value)]
+    mean = student(known) if len(known) > 1 else None
+    return math.nan if mean is None else (mean.high - mean.low) / 2
+
+
+def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool = True) -> str:
+    """The mean, Student's 95% interval and the number of values; one value alone without an interval; a dash for none.
+
+    ``sign="+"`` shows the sign of a difference; ``digits`` are those of a mean whose error says none.
+
+    >>> spread([0.5, 0.6, 0.7]), spread([0.25], 2, "+"), spread([])
+    ('0.60 (0.35 to 0.85), n = 3', '+0.25, n = 1', '–')
+    >>> spread([2e-5, 3e-5, 4e-5], sign="+", count=False), spread([0, 0], sign="+", count=False)
+    ('+0.000030 (+0.000005 to +0.000055)', '0.000 (0.000 to 0.000)')
+    """
+    known = [float(value) for value in values if not math.isnan(float(value))]
+    if not known:
+        return "–"
+    mean, half = sum(known) / len(known), half_width(known)
+    number = f", n = {len(known)}" if count else ""
+    if len(known) == 1:
+        return _signed(mean, digits, sign) + number
+    half = 0.0 if len(set(known)) == 1 else half
+    return with_interval(mean, mean - half, mean + half, sign, digits) + number
+
+
+def _first_digit(value: float) -> int:
+    """How many decimals show the first digit of a small number.
+
+    >>> _first_digit(0.0003), _first_digit(-0.02)
+    (4, 2)
+    """
+    return -math.floor(math.log10(abs(value)))
+
+
+def estimate(value: float, error: float, digits: int = 3) -> str:
+    """A number and 1.96 of its standard ``error`` to both sides; one without an error has ``digits``.
+
+    >>> estimate(0.5601, 0.0066), estimate(7.2e-6, 2e-7), estimate(1.0, 0.0)
+    ('0.560 (0.547 to 0.573)', '0.00000720 (0.00000681 to 0.00000759)', '1.000')
+    """
+    value, half = float(value), 1.96 * float(error)
+    return with_interval(value, value - half, value + half, "", digits) if half else _signed(value, digits, "")
+
+
+def with_interval(mean: float, low: float, high: float, sign: str = "+", digits: int = 3) -> str:
+    """A number and its interval, to two digits of the error; an end that would read 0 shows on which side it lies.
+
+    ``sign="+"`` is for differences. ``digits`` stand where there is no width; a number that isn't near 0 has three more
+    at most.
+
+    >>> with_interval(-0.0002, -0.0018, 0.0013), with_interval(0.12, 0.08, 0.16, "")
+    ('-0.0002 (-0.0018 to +0.0013)', '0.120 (0.080 to 0.160)')
+    >>> with_interval(0.0055, 0.0000012, 0.0108), with_interval(56, 21, 91, "")
+    ('+0.0055 (+0.000001 to +0.0108)', '56 (21 to 91)')
+    """
+    half = (high - low) / 2
+    if half > 0:
+        fine = max(0, _first_digit(half) + 1)
+        digits = min(fine, digits + 3) if round(mean, digits) else fine
+    return (
+        f"{mean + 0.0:{sign if round(mean, digits) else 'z'}.{digits}f} ("
+        + " to ".join(_signed(end, digits, sign) for end in (low, high))
+        + ")"
+    )
+
+
+def p_words(p: float) -> str:
+    """A p-value with three digits; none is shown as 0.
+
+    >>> p_words(0.04671), p_words(2e-5), p_words(1.0)
+    ('0.047', '< 0.001', '1.000')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def joined(words: Iterable[object], none: str = "none") -> str:
+    """Words as a list in prose.
+
+    >>> joined(["CoLA", "MRPC", "RTE"]), joined([])
+    ('CoLA, MRPC and RTE', 'none')
+    """
+    listed = [str(word) for word in words]
+    return ", ".join(listed[:-1]) + " and " + listed[-1] if len(listed) > 1 else "".join(listed) or none
+
+
+def outcomes(judged: Iterable[Any]) -> str:
+    """Which claims have which outcome: judgements of those that runs judge, as a line.
+
+    >>> from isonb_lab.claims.verdicts import Claim, Judgement
+    >>> told = {6: "supported", 8: "contradicted", 11: "contradicted"}
+    >>> outcomes(Judgement(Claim(k, "it gains", ()), outcome) for k, outcome in told.items())
+    '6 is supported; 8 and 11 are contradicted'
+    """
+    numbers: dict[str, list[object]] = {}
+    for one in judged:
+        if one.claim.kind == "runs":
+            numbers.setdefault(one.words, []).append(one.claim.number)
+    return "; ".join(f"{joined(some)} {'is' if len(some) == 1 else 'are'} {each}" for each, some in numbers.items())
+
+
+def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
+    """What judgements say of each of their predictions: the mean over the cells (95% interval), and its outcome."""
+    rows = [
+        {
+            "claim": one.claim.number,
+            "prediction": part.prediction.what,
+            "mean over tasks": with_interval(part.mean.estimate, part.mean.low, part.mean.high) if part.mean else "–",
+            "verdict": one.outcome_of(part),
+        }
+        for one in judged
+        for part in one.predictions
+    ]
+    return table(rows, caption=caption)
+
+
+def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
+    """The claims cell by cell, as :func:`isonb_lab.claims.summary.cell_rows` gives them, with numbers as text.
+
+    A line above the cells of a claim says what it claims, one above those of a part what is measured.
+    """
+    heads: dict[int, list[str]] = {}
+    above: tuple[object, object] = (None, None)
+    for at, row in enumerate(rows):
+        if row["claim"] != above[0]:
+            heads[at] = [
+                f"Claim {row['claim']}: {row['statement']}" if isinstance(row["claim"], int) else row["statement"]
+            ]
+        if (row["claim"], row["what"]) != above:
+            heads.setdefault(at, []).append(row["what"])
+        above = row["claim"], row["what"]
+    shown = [
+        {
+            "cell": row["cell"],
+            "verdict": row["outcome"],
+            "n": row["n"],
+            "mean (95% interval)": _mean(row["mean"], row["low"], row["high"]),
+            "minimum detectable effect": _signed(row["visible"], sign="") if row["visible"] else "–",
+        }
+        for row in rows
+    ]
+    return table(shown, caption=caption, heads=heads)
+
+
+def over_runs(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> pd.DataFrame:
+    """Mean and range over runs of each group: columns ``by``, ``mean``, ``low``, ``high``, ``n``."""
+    groups = frame.groupby(list(by), as_index=False, sort=False)[value]
+    return groups.agg(mean="mean", low="min", high="max", n="count").round(4)
+
+
+def intervals(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> pd.DataFrame:
+    """Mean and Student's 95% interval over runs of each group: columns ``by``, ``mean``, ``low``, ``high``, ``n``."""
+    groups = frame.groupby(list(by), as_index=False, sort=False)[value]
+    means = groups.agg(mean="mean", half=half_width, n="count")
+    low, high = means["mean"] - means["half"].fillna(0), means["mean"] + means["half"].fillna(0)
+    return means.assign(low=low, high=high)[[*by, "mean", "low", "high", "n"]].round(4)
+
+
+def _mean(mean: float | None, low: float | None, high: float | None) -> str:
+    """The mean of a claim's cell, with its interval where it has one: a printed number has none.
+
+    >>> _mean(0.1, -0.05, 0.25), _mean(0.007, 0.007, 0.007), _mean(None, None, None)
+    ('+0.10 (-0.05 to +0.25)', '+0.007', '–')
+    """
+    if mean is None:
+        return "–"
+    return _signed(mean) if low is None or high is None or low == high else with_interval(mean, low, high)
+
+
+def _signed(value: float, digits: int = 3, sign: str = "+") -> str:
+    """A difference with its sign.
+
+    >>> _signed(0.0123), _signed(-7e-5), _signed(3e-6, sign=""), _signed(0.0)
+    ('+0.012', '-0.00007', '0.000003', '0.000')
+    """
+    if value and round(value, digits) == 0:  # small is not nothing
+        return f"{value:{sign}.{_first_digit(value)}f}" if abs(value) >= 1e-7 else f"{value:{sign}.0e}"
+    return f"{value:{sign if value else ''}.{digits}f}"
+
+
+def change_rows(
+    values: Mapping[str, pd.DataFrame], *, suites: Sequence[str], arms: Sequence[str], base: str = "none"
+) -> list[dict[str, str]]:
+    """One row a suite and arm that ran there, one column a name of ``values``: tables of suite, arm, seed and value.
+
+    Cells are as :func:`spread` gives them: of the value in the rows of ``base``, in the others of the difference from
+    it at the same seed, with a sign.
+    """
+    series = {name: table.set_index(["suite", "arm", "seed"])["value"].sort_index() for name, table in values.items()}
+    ran = {key[:2] for numbers in series.values() for key in numbers.index}
+    return [
+        {"task": suite, "arm": f"{arm} (value)" if arm == base else arm}
+        | {name: _cell(numbers, suite, arm, base) for name, numbers in series.items()}
+        for suite in suites
+        for arm in arms
+        if (suite, arm) in ran
+    ]
+
+
+def _cell(numbers: pd.Series, suite: str, arm: str, base: str) -> str:
+    own, plain = (numbers.loc[(suite, name)] if (suite, name) in numbers.index else None for name in (arm, base))
+    if own is None or plain is None:
+        return spread([])
+    return spread(own) if arm == base else spread((own - plain).dropna(), sign="+")

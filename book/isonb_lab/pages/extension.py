@@ -1,0 +1,139 @@
+"""A sphinx extension: pages are built from the sources of chapters, and a function has an entry by both of its names.
+
+The notebooks are in plain words; they are what a reader downloads. The reference pages call everything by the name that
+a user imports; docstrings link to the file that defines it. Classes need no help: autodoc gives them both names.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from docutils import nodes  # type: ignore[import-untyped]
+
+from isonb_lab.pages.build import SOLUTIONS
+from isonb_lab.pages.chapters import Book, Chapter
+from isonb_lab.pages.errors import BuildError
+from isonb_lab.pages.notebooks.student import without_solutions
+from isonb_lab.pages.outputs import code_cells, graft
+
+ADDRESS = re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^/]+)/?((?:[^/]+/)*)")
+TEX = re.compile(r"\\([a-zA-Z]+)")  # a command in a formula: its name is what is looked for
+
+
+def as_written(app: Any, name: str, content: list[str]) -> None:
+    """Put the cells of the source in the place of the plain ones of a notebook, before sphinx reads it."""
+    if str(app.env.doc2path(name)).endswith(".ipynb"):
+        source = Chapter(Path(app.srcdir), name).fresh()
+        graft(source, [cell.outputs for cell in code_cells(nbformat.reads(content[0], as_version=4))])
+        if os.environ.get(SOLUTIONS) == "no":
+            leave_solutions_out(source)
+        if app.config.isonb_notebooks:
+            title, _, rest = source.cells[0].source.partition("\n")
+            source.cells[0].source = f"{title}\n\n{badges(app.config.isonb_notebooks, name)}\n{rest}"
+        content[0] = nbformat.writes(source)
+
+
+def badges(address: str, page: str) -> str:
+    """Links that open the notebook of a page elsewhere; ``address`` is where the notebooks are on GitHub.
+
+    >>> badges("https://github.com/o/r/blob/main", "book/intro").split()[3]
+    '<https://colab.research.google.com/github/o/r/blob/main/book/intro.ipynb>`'
+    """
+    match = ADDRESS.fullmatch(address)
+    if match is None:
+        raise BuildError(
+            "isonb_notebooks must be the address of a branch on GitHub, or of a folder of one; "
+            f"got {address!r}. Write https://github.com/OWNER/NAME/blob/BRANCH into _config.yml."
+        )
+    repository, branch, folder = match.groups()
+    path = f"{folder}{page}.ipynb"
+    links = {
+        "Colab": f"https://colab.research.google.com/github/{repository}/blob/{branch}/{path}",
+        "Binder": f"https://mybinder.org/v2/gh/{repository}/{branch}?labpath={path}",
+        "Kaggle": f"https://kaggle.com/kernels/welcome?src=https://github.com/{repository}/blob/{branch}/{path}",
+    }
+    return " ".join(f"{{bdg-link-primary}}`Open in {name} <{link}>`" for name, link in links.items())
+
+
+def leave_solutions_out(notebook: Any) -> None:
+    """Take the solutions of exercises out of a notebook, with their code and outputs: pages to hand out."""
+    kept, inside = [], False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source, inside = without_solutions(cell.source, inside)
+            kept += [cell] if cell.source else []
+        elif not inside:
+            kept.append(cell)
+    notebook.cells = kept
+
+
+def along_the_book(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """*Next* and *Previous* lead from numbered page to numbered page; from a supplement back to its page."""
+    numbered = _numbered(Path(app.srcdir))
+    path = [str(app.config.root_doc), *numbered]
+    above = next((one for one, supplements in numbered.items() if page in supplements), None)
+    if above is not None:
+        before, at = path.index(above), path.index(above)
+    elif page in path:
+        before, at = path.index(page) - 1, path.index(page)
+    else:
+        return
+    context["prev"] = _link(app, page, *path[max(before, 0) : before + 1])
+    context["next"] = _link(app, page, *path[at + 1 : at + 2])
+
+
+@functools.cache
+def _numbered(root: Path) -> dict[str, tuple[str, ...]]:
+    """The table of contents is read once a build, and not for each page."""
+    return Book(root).numbered
+
+
+def _link(app: Any, page: str, *target: str) -> dict[str, str] | None:
+    """A link of the theme's to a page, none without one."""
+    if not target:
+        return None
+    title = app.builder.render_partial(app.env.titles[target[0]])["title"]
+    return {"link": app.builder.get_relative_uri(page, target[0]), "title": title}
+
+
+def keep_prose(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Keep the paragraphs of a page for the search, which reads no other file: those of code say nothing."""
+    if doctree is not None:
+        lines = (TEX.sub(r"\1", " ".join(one.astext().split())) for one in doctree.findall(nodes.paragraph))
+        app.prose[page] = "\n".join(filter(None, lines))
+
+
+def write_prose(app: Any, error: Exception | None) -> None:
+    """Put the paragraphs into the index of the search; ``static/search.js`` takes excerpts from them."""
+    index = Path(app.outdir, "searchindex.js")
+    if error is None and index.is_file():
+        told = json.dumps(app.prose, ensure_ascii=False)
+        index.write_text(f"const PROSE = {told};\n{index.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
+def second_names(app: Any, env: Any) -> None:
+    """Add the defining module's name of every documented function of isonb to the index of names."""
+    names = env.get_domain("py").objects
+    for name, entry in list(names.items()):
+        if entry.objtype == "function" and name.startswith("isonb."):
+            module, _, own = name.rpartition(".")
+            home = getattr(importlib.import_module(module), own).__module__
+            names.setdefault(f"{home}.{own}", entry._replace(aliased=True))
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.add_config_value("isonb_notebooks", "", "env", [str])
+    app.connect("source-read", as_written)
+    app.connect("env-updated", second_names)
+    app.connect("html-page-context", along_the_book)
+    app.prose = {}
+    app.connect("html-page-context", keep_prose)
+    app.connect("build-finished", write_prose)
+    return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -1,0 +1,187 @@
+"""The notebook of a chapter as people read it: plain Markdown, plumbing folded, captions below their pictures.
+
+It stands beside its source and is made by a build; ``make edit`` opens other notebooks, which jupytext pairs with the
+sources. No notebook that a person changed is overwritten in silence.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import nbformat
+
+from isonb.errors import origin, requirements
+from isonb.runtime.files import update
+from isonb_lab.pages.chapters import Book, Chapter
+from isonb_lab.pages.errors import ChapterError, PairingError
+from isonb_lab.pages.notebooks.markdown import Reader
+from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.outputs import INJECTED, INSTALL, code_cells, glued, graft
+from isonb_lab.pages.run import Job
+
+NOTE = "isonb_written"  # the digest of a notebook as it was written
+CAPTION = "isonb_caption"
+FAILED = "papermill-error-cell-tag"  # of what papermill writes above a cell that raised
+FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}  # tags of cells whose code the book hides
+
+INSTALLS = """\
+# Opened alone: install what this notebook needs, {where}. Elsewhere nothing happens.
+import importlib.util
+
+if importlib.util.find_spec("isonb_lab") is None:
+    %pip install --quiet {requirements}"""
+
+
+def installs(chapter: Chapter) -> str:
+    """The cell that installs this copy of isonb where it is missing.
+
+    Of a checkout that is its repository, where that can be read by all, or else the checkout itself, from a notebook in
+    it by a path that moves with both.
+    """
+    kind, place = origin()
+    if not kind:
+        kind, place = "checkout", str(chapter.root)
+    if kind == "checkout" and (remote := _repository(place)):
+        kind, place = "url", remote
+    if kind == "checkout" and chapter.source.is_relative_to(place):
+        place, where = os.path.relpath(place, chapter.source.parent), "from the checkout that it lies in"
+    else:
+        where = "from where the book was built with it"
+    wanted = " ".join(f'"{one}"' for one in requirements(kind, place, "lab"))
+    return INSTALLS.format(where=where, requirements=wanted)
+
+
+@functools.cache
+def _repository(checkout: str) -> str:
+    """The repository that a checkout is a clone of, for pip: one that can be read without a key, or none."""
+    try:
+        asked = ["git", "-C", checkout, "config", "--get", "remote.origin.url"]
+        url = urlsplit(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"git+https://{url.hostname}{url.path}" if url.scheme == "https" and url.hostname else ""
+
+
+def cell_texts(notebook: Any, words: Mapping[str, str]) -> list[tuple[str, str]]:
+    """For each cell of a source: what it shows, nothing for code, and the label of the solution that it stands in."""
+    reader, made = Reader(words), []
+    for cell in notebook.cells:
+        inside = reader.solution
+        made.append((reader.shown(cell.source) if cell.cell_type == "markdown" else "", inside))
+    return made
+
+
+def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, str]) -> Any:
+    """``notebook``, which has the cells of the chapter's source, with its prose in words, to be read anywhere.
+
+    Code that the book hides is folded, but for the parameters, and solutions are closed, with their outputs. The first
+    code cell installs the package where it is missing.
+    """
+    words = index.words(chapter, values)
+    made = nbformat.v4.new_notebook(metadata={k: v for k, v in notebook.metadata.items() if k != "jupytext"})
+    for cell, (text, solution) in zip(notebook.cells, cell_texts(notebook, words), strict=True):
+        metadata = {key: value for key, value in cell.metadata.items() if key != "mystnb"}
+        if cell.cell_type == "markdown":
+            made.cells.append(nbformat.v4.new_markdown_cell(text, id=cell.id, metadata=metadata))
+            continue
+        tags = set(metadata.get("tags", []))
+        folded = bool(FOLDED & tags) and "parameters" not in tags  # these are to be seen, and changed
+        if folded or solution:
+            metadata["jupyter"] = {"source_hidden": True} | ({"outputs_hidden": True} if solution else {})
+        made.cells.append(nbformat.from_dict({**cell, "metadata": metadata}))
+        figure = (cell.metadata.get("mystnb") or {}).get("figure") or {}
+        if figure:  # below it a cell with its number and what it shows
+            number = index.labels.get(figure.get("name", ""), ("", ""))[1]
+            said = Reader(words).inline(" ".join(str(figure.get("caption", "")).split()))
+            fixed = {"editable": False, "deletable": False, "tags": [CAPTION]}
+            caption = f"*{number}* {said}".strip()
+            made.cells.append(nbformat.v4.new_markdown_cell(caption, id=f"{cell.id}-caption", metadata=fixed))
+    first = next((at for at, cell in enumerate(made.cells) if cell.cell_type == "code"), len(made.cells))
+    made.cells.insert(first, nbformat.v4.new_code_cell(installs(chapter), id="install", metadata={"tags": [INSTALL]}))
+    return made
+
+
+def note(notebook: Any) -> str:
+    """What a person may have changed: the sources of the cells, but for those that papermill puts there."""
+    tools = {INJECTED, FAILED}
+    sources = [cell.source.strip() for cell in notebook.cells if not tools & set(cell.metadata.get("tags", []))]
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()[:16]
+
+
+def worked_in(path: Path) -> bool:
+    """Whether the notebook there is no longer as it was written."""
+    try:
+        old = nbformat.read(path, as_version=4)
+    except (OSError, ValueError, KeyError):
+        return path.is_file()
+    return bool(old.metadata.get(NOTE) != note(old))
+
+
+def write_notebook(path: Path, notebook: Any) -> bool:
+    """Write a notebook with a note of what it is, by which :func:`worked_in` sees a change. True if it was written."""
+    notebook.metadata[NOTE] = note(notebook)
+    return update(path, nbformat.writes(notebook).rstrip("\n") + "\n")
+
+
+def last_run(book: Book, chapter: Chapter) -> Any:
+    """The notebook of the last run of a chapter as it stands, with its defaults; None where there is none."""
+    path = Job(book, chapter).cached if (book.build / "executed").is_dir() else None
+    return nbformat.read(path, as_version=4) if path and path.is_file() else None
+
+
+def with_outputs(chapter: Chapter, run: Any, index: Index) -> Any:
+    """The plain notebook of a chapter, with the outputs and the values of a run where there is one."""
+    notebook = chapter.fresh()
+    if run:
+        graft(notebook, [cell.outputs for cell in code_cells(run)])
+        notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
+    return plain(chapter, notebook, index, glued(notebook))
+
+
+def readable(job: Job, index: Index) -> Any:
+    """The plain notebook of an executed chapter, with its outputs and its values."""
+    if not job.cached.is_file():
+        raise ChapterError(f"{job.chapter.name} hasn't run with these parameters: python -m isonb_lab.pages execute")
+    return with_outputs(job.chapter, nbformat.read(job.cached, as_version=4), index)
+
+
+def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
+    """Write the notebook of an executed chapter with its outputs, and return the record of the run.
+
+    Raises :class:`~isonb_lab.pages.errors.PairingError` where a notebook stands that a person changed.
+    """
+    notebook = readable(job, index)
+    defaults = {parameter.name: parameter.default for parameter in job.chapter.parameters}
+    changed = [f"{name} = {value!r} (default {defaults[name]!r})" for name, value in job.parameters.items()]
+    for cell in code_cells(notebook):
+        if changed and "parameters" in cell.metadata.get("tags", []):
+            said = f"This page was run with {', '.join(changed)}.\n"
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=said)]
+    _put(job.chapter, notebook, force=False)
+    return dict(notebook.metadata["isonb_run"])
+
+
+def put_beside(chapter: Chapter, index: Index, *, force: bool = False) -> None:
+    """Write the notebook of a chapter, with what its last run made if it has run.
+
+    Raises :class:`~isonb_lab.pages.errors.PairingError` where a person changed the notebook, unless ``force``.
+    """
+    _put(chapter, with_outputs(chapter, last_run(index.book, chapter), index), force)
+
+
+def _put(chapter: Chapter, notebook: Any, force: bool) -> None:
+    if not force and chapter.notebook.is_file() and worked_in(chapter.notebook):
+        name = chapter.name
+        raise PairingError(
+            f"a built notebook must be as it was written; {name}.ipynb was edited, and {name}.md doesn't have the "
+            f"edit. Move it away, or drop it: python -m isonb_lab.pages pair --force {name}. Edit with: make edit"
+        )
+    write_notebook(chapter.notebook, notebook)

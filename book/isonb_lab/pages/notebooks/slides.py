@@ -1,0 +1,105 @@
+"""Slides of a lesson, from its page: a heading begins a slide, with the words and the pictures below it.
+
+A deck is one page that snaps from slide to slide. Its charts are live: they are drawn by the same scripts as the book.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from isonb.runtime.files import update
+from isonb_lab.pages.build import vendor
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.notebooks.plain import CAPTION, readable
+from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.run import Job
+from isonb_lab.pages.vega import MIME, page_html
+
+STATIC = Path(__file__).parents[1] / "static"
+ASSETS = ("isonb.css", "isonb.js", "deck.css", "deck.js")
+HEADING = re.compile(r"^(?=#{1,2} )", re.MULTILINE)
+CHAPTER_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\.ipynb\)")
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="stylesheet" href="static/isonb.css"><link rel="stylesheet" href="static/deck.css">
+<script src="static/deck.js"></script><script src="static/isonb.js"></script>
+<script defer src="mathjax/tex-svg.js"></script>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def as_html(text: str) -> str:
+    r"""Markdown as HTML; formulas between the marks that MathJax looks for, raw HTML and links to chapters as text.
+
+    >>> as_html("**Bold** $a_b$ <b> [c](d.ipynb)")
+    '<p><strong>Bold</strong> \\(a_b\\) &lt;b&gt; <em>c</em></p>\n'
+    """
+
+    def formula(content: str, options: Mapping[str, Any]) -> str:
+        marks = "[]" if options.get("display_mode") else "()"
+        return f"\\{marks[0]}{html.escape(content)}\\{marks[1]}"
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin, renderer=formula)
+    reader.add_render_rule("math_inline", lambda _, tokens, i, *__: formula(tokens[i].content, {}))
+    return str(reader.render(CHAPTER_LINK.sub(r"*\1*", text)))
+
+
+def slides_of(notebook: Any) -> list[str]:
+    """The HTML of each slide of an executed plain notebook. A picture's caption is left to the page."""
+    made: list[str] = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            charts = [page_html(dict(out["data"][MIME])) for out in cell.outputs if MIME in out.get("data", {})]
+            made[-1:] = ["".join([*made[-1:], *(f"<figure>{chart}</figure>" for chart in charts)])]
+        elif CAPTION not in cell.metadata.get("tags", []):
+            before, *headed = HEADING.split(cell.source)
+            if before.strip():
+                made[-1] += as_html(before)
+            made += map(as_html, headed)
+    return made
+
+
+def deck(title: str, slides: Sequence[str]) -> str:
+    """The page of these slides."""
+    parts = [
+        f'<section aria-label="Slide {number}" tabindex="-1">\n{slide}\n<footer>{number} / {len(slides)}</footer>\n'
+        "</section>"
+        for number, slide in enumerate(slides, start=1)
+    ]
+    return PAGE.format(title=html.escape(title), body="\n".join(parts))
+
+
+def write_slides(book: Book) -> Path:
+    """Write a deck a page of ``isonb: {slides: true}``, and a page that lists them, to ``_build/slides``; returns that.
+
+    Outputs come from the last run. Raises :class:`ChapterError` for a page that hasn't run.
+    """
+    index = Index(book)
+    lessons = [chapter for chapter in book.chapters if chapter.slides]
+    decks = {one: slides_of(readable(Job(book, one, one.validate({})), index)) for one in lessons}
+    folder = book.build / "slides"
+    vendor(book)
+    shutil.copytree(book.build / "vendor", folder, dirs_exist_ok=True)
+    for name in ASSETS:
+        update(folder / "static" / name, (STATIC / name).read_text(encoding="utf-8"))
+    rows = []
+    for lesson, slides in decks.items():
+        update(folder / f"{lesson.slug}.html", deck(lesson.title, slides))
+        rows.append(f'<li><a href="{lesson.slug}.html">{html.escape(lesson.title)}</a> ({len(slides)} slides)</li>')
+    update(folder / "index.html", deck("Slides", ["<h1>Slides</h1>\n<ul>\n" + "\n".join(rows) + "\n</ul>"]))
+    return folder / "index.html"

@@ -1,0 +1,161 @@
+"""Chapters to work in: copies to play with, and notebooks for students with the solutions of the exercises emptied.
+
+They belong to whoever works in them: never paired, never overwritten in silence once they were worked in. In those for
+students a cell to fill stands in place of each solution; cells keep their order and their ids, so that a filled
+notebook can be laid beside the chapter.
+"""
+
+from __future__ import annotations
+
+import re
+import symtable
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from isonb.runtime.files import update
+from isonb_lab.pages.chapters import Book, Chapter
+from isonb_lab.pages.errors import PairingError
+from isonb_lab.pages.notebooks.plain import NOTE, last_run, note, plain, with_outputs, worked_in, write_notebook
+from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.outputs import glued
+
+DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
+PROMPT = "**Your solution:**"
+EMPTY = "# your code"
+START = """# The chapters, to play with
+
+These are copies: run, change and save what you like, the book stays as it is. A copy that you changed is kept when you
+come back; `make edit` opens the chapters themselves.
+
+Open a chapter, then *Run > Run All Cells*. A folded cell opens when you click it. The parameters stand in one cell near
+the top, each with its range; the cell below checks them. Text has the values of the last run of the book, and a cell
+that computes one prints it anew."""
+
+
+def without_solutions(text: str, inside: bool, prompt: str = "") -> tuple[str, bool]:
+    """The lines of a Markdown cell outside solutions, each solution as a prompt; and whether it ends inside one."""
+    kept: list[str] = []
+    waiting = ""  # the fence that ends the head of a directive
+    for line in text.splitlines():
+        if match := DIRECTIVE.match(line):
+            inside, waiting = match["end"] == "start", match["fence"]
+            kept += [prompt] if inside and prompt else []
+        elif waiting and line.strip() == waiting:
+            waiting = ""
+        elif not inside and not waiting:
+            kept.append(line)
+    return "\n".join(kept).strip("\n"), inside
+
+
+def student(chapter: Chapter) -> Any:
+    """The notebook of a chapter with the text and code of its solutions gone.
+
+    A code cell of a solution becomes :data:`EMPTY`, which runs and does nothing, and is tagged ``solution``; all other
+    code is the chapter's own. No cell is added, removed or moved.
+    """
+    notebook = chapter.fresh()
+    notebook.metadata = {"kernelspec": dict(notebook.metadata.get("kernelspec", {}))}
+    inside = False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source, inside = without_solutions(cell.source, inside, PROMPT)
+        elif inside:
+            cell.source = EMPTY
+            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "solution"]
+    return notebook
+
+
+def names(source: str) -> tuple[set[str], set[str]]:
+    """Names that a cell takes from other cells or from Python, and names that it sets for them.
+
+    >>> used, made = names("y = x + 1\\nz = [k * y for k in range(n)]\\nimport os.path")
+    >>> sorted(used), sorted(made)
+    (['n', 'range', 'x'], ['os', 'y', 'z'])
+    >>> names("def f(a):\\n    b = a + c\\n    return b")
+    ({'c'}, {'f'})
+    """
+    lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
+    top = symtable.symtable("\n".join(lines), "cell", "exec")
+    made = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    used = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    inner = top.get_children()
+    while inner:
+        scope = inner.pop()
+        used |= {s.get_name() for s in scope.get_symbols() if s.is_global() and s.is_referenced()}
+        inner += scope.get_children()
+    return used - made, made
+
+
+def needed_from_solutions(chapter: Chapter) -> list[str]:
+    """Names that code outside the solutions uses and only a solution defines: an empty solution would stop there."""
+    filled = {cell.id for cell in student(chapter).cells if "solution" in cell.metadata.get("tags", [])}
+    given: set[str] = set()
+    offered: set[str] = set()
+    missing: list[str] = []
+    for cell in chapter.code:
+        used, defined = names(cell.source)
+        if cell.id in filled:
+            offered |= defined - given
+        else:
+            missing += sorted((used & offered) - given)
+            given |= defined
+    return missing
+
+
+def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = False) -> list[Path]:
+    """Write the notebooks to ``_build/student``; returns their paths.
+
+    Raises :class:`PairingError`, before anything is written, where a notebook was worked in (``force=True`` drops the
+    work) or where a chapter goes on with what a solution defines.
+    """
+    targets = {chapter: book.build / "student" / f"{chapter.name.removeprefix('book/')}.ipynb" for chapter in chapters}
+    kept = [path.relative_to(book.root).as_posix() for path in targets.values() if not force and worked_in(path)]
+    if kept:
+        raise PairingError(f"notebooks must be unchanged; {', '.join(kept)} were worked in. Move them, or add --force.")
+    index = Index(book)
+    for chapter, path in targets.items():
+        if names := needed_from_solutions(chapter):
+            raise PairingError(f"{chapter.name} must run without its solutions; it uses {', '.join(names)} of one.")
+        run = last_run(book, chapter)
+        hand_out(plain(chapter, student(chapter), index, glued(run) if run else {}), path)
+    return list(targets.values())
+
+
+def hand_out(made: Any, path: Path) -> None:
+    """Write a notebook to ``path``, unless the same stands there: what was run in it stays."""
+    if path.is_file() and not worked_in(path) and nbformat.read(path, as_version=4).metadata[NOTE] == note(made):
+        return
+    write_notebook(path, made)
+
+
+def write_copies(book: Book, chapters: Sequence[Chapter], *, force: bool = False) -> list[Path]:
+    """Write copies with the outputs of the last run to ``_build/lab``, and a page to start from; returns those kept.
+
+    A copy that was worked in is kept, unless ``force``.
+    """
+    folder, index = book.build / "lab", Index(book)
+    kept = []
+    for chapter in chapters:
+        path = folder / f"{chapter.name.removeprefix('book/')}.ipynb"
+        if not force and worked_in(path):
+            kept.append(path)
+            continue
+        hand_out(with_outputs(chapter, last_run(book, chapter), index), path)
+    start = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(_start(book, index), id="start")])
+    start.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    update(folder / "start.ipynb", nbformat.writes(start) + "\n")
+    return kept
+
+
+def _start(book: Book, index: Index) -> str:
+    """The page to start from: what this is, and a link to each chapter."""
+    lines = [START]
+    names = [chapter.name.removeprefix("book/") for chapter in book.chapters]
+    for part, of_part in groupby(names, lambda name: name.partition("/")[0]):
+        lines += ["", f"## {part.capitalize()}", ""]
+        lines += [f"- [{index.title(f'book/{name}')}]({name}.ipynb)" for name in of_part]
+    return "\n".join(lines)

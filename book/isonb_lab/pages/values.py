@@ -1,0 +1,210 @@
+"""Numbers into prose (``glue``) and beside charts (``table``), sentences that runs bear out (``expect``)."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+
+from isonb_lab.pages.errors import PageError
+from isonb_lab.pages.vega import in_book
+
+LONG = 26  # letters of a cell that gets the room of a sentence
+COUNTED = re.compile(r"([-+]?\d.*), n = (\d+)")  # a mean with the number of its runs
+INTERVAL = re.compile(r" (\([^ ()]+ to [^ ()]+\))")
+FEW = 4  # counts that may stand in their cells though they are one and the same
+GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
+
+
+def glue(name: str, value: object, fmt: str | None = None) -> None:
+    """Keep ``value``, formatted by ``fmt`` as in ``format(value, fmt)``, for the text: ``{glue}`name```.
+
+    In a notebook it is printed as well, where it is computed: the prose there has the value of an earlier run.
+
+    >>> glue("share", 0.5)  # outside a notebook there is no page, and nothing to show
+    """
+    text = _format(value, fmt)
+    if not name.strip():
+        raise PageError("glue needs a name; got a blank one.")
+    if not InteractiveShell.initialized():
+        return
+    scrap = {"scrapbook": {"name": name, "mime_prefix": GLUE_PREFIX}}
+    display({GLUE_PREFIX + "text/plain": text}, raw=True, metadata=scrap)  # type: ignore[no-untyped-call]
+    if not in_book():
+        print(f"{name}: {text}")
+
+
+def _format(value: object, fmt: str | None) -> str:
+    """A number as text; tensors and arrays of one element count as numbers, a missing value is a dash."""
+    if not isinstance(value, str | int | float) and callable(item := getattr(value, "item", None)):
+        value = item()
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if fmt is None and isinstance(value, float):
+        fmt = ".4g"
+    try:
+        text = format(value, fmt or "")
+    except (TypeError, ValueError) as error:
+        raise PageError(f"format {fmt!r} doesn't fit {value!r}: {error}.") from None
+    if isinstance(value, float) and math.isfinite(value) and not any(digit in text for digit in "123456789"):
+        text = "0" if "e" in text else text.lstrip("-")  # no "0e+00", no "-0.00"
+    return text
+
+
+def _text(cell: str) -> str:
+    """A cell as HTML: an interval isn't broken."""
+    return INTERVAL.sub(r' <span class="interval">\1</span>', html.escape(cell))
+
+
+@dataclass(eq=False, repr=False)
+class Table:
+    """What :func:`table` returns: rows with a caption, header cells with a scope, numbers to the right.
+
+    Cells are text already; ``numeric`` tells which columns hold numbers; ``heads`` stand above a row.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numeric: Sequence[bool]
+    caption: str
+    heads: Mapping[int, Sequence[str]]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th scope="col"{self._look(at)}>{_text(name)}</th>' for at, name in enumerate(self.columns))
+        body = "\n".join(f"{self._heads(at)}<tr>{self._cells(row)}</tr>" for at, row in enumerate(self.rows))
+        caption = f"<caption>{_text(self.caption)}</caption>" if self.caption else ""
+        label = html.escape(self.caption or "Table", quote=True)
+        return (
+            f'<div class="isonb-table" role="region" aria-label="{label}" tabindex="0"><table>{caption}'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        )
+
+    def _heads(self, at: int) -> str:
+        """What stands above a row, over all columns, as rows of its own."""
+        cell = f'<th scope="colgroup" colspan="{len(self.columns)}">'
+        return "".join(
+            f'<tr class="head">{cell}<span>{_text(head)}</span></th></tr>\n' for head in self.heads.get(at, ())
+        )
+
+    def _look(self, at: int, cell: str = "") -> str:
+        """The class of a cell: a number, or a sentence that needs room. The style does the rest."""
+        return ' class="num"' if self.numeric[at] else ' class="long"' if len(INTERVAL.sub("", cell)) >= LONG else ""
+
+    def _cells(self, row: Sequence[str]) -> str:
+        tags = ['th scope="row"', *["td"] * (len(row) - 1)]
+        cells = enumerate(zip(tags, row, strict=True))
+        return "".join(f"<{tag}{self._look(at, cell)}>{_text(cell)}</{tag[:2]}>" for at, (tag, cell) in cells)
+
+    def __repr__(self) -> str:
+        grid = [list(self.columns), *map(list, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+        cells = [f"{{:>{w}}}" if n else f"{{:<{w}}}" for w, n in zip(widths, self.numeric, strict=True)]
+        lines = ["  ".join(f.format(c) for f, c in zip(cells, row, strict=True)) for row in grid]
+        return "\n".join(line for at, row in enumerate(lines, start=-1) for line in (*self.heads.get(at, ()), row))
+
+
+def table(
+    data: Any,
+    *,
+    fmt: str | Mapping[str, str] | None = None,
+    caption: str = "",
+    index: bool = False,
+    heads: Mapping[int, Sequence[str]] | None = None,
+) -> Table:
+    """An accessible table of a DataFrame, of rows (mappings) or of columns (a mapping of sequences).
+
+    ``fmt`` is one format for every number or one a column; a missing value prints as a dash. The first column heads
+    its row; ``heads`` are lines over all columns, by the number of the row that they stand above. Where all means are
+    of equally many runs the caption says how many, and not each cell. In a notebook the table is displayed at once (as
+    a last line it isn't shown twice).
+
+    >>> print(table([{"cloud": "sphere", "score": 0.97123}, {"cloud": "cone", "score": None}], fmt=".2f"))
+    cloud   score
+    sphere   0.97
+    cone        –
+    """
+    columns = _columns(data, index)
+    if not columns or not next(iter(columns.values())):
+        raise PageError("a table needs at least one row and one column; got an empty one.")
+    if len({len(cells) for cells in columns.values()}) != 1:
+        raise PageError(f"columns must be of one length; got { {k: len(v) for k, v in columns.items()} }.")
+    unknown = set(fmt) - set(columns) if isinstance(fmt, Mapping) else set()
+    if unknown:
+        raise PageError(f"fmt names columns that aren't there: {sorted(unknown)}. There are: {list(columns)}.")
+    numeric = [all(_is_number(cell) for cell in cells) for cells in columns.values()]
+    text = [
+        [_format(cell, (fmt.get(name) if isinstance(fmt, Mapping) else fmt) if number else None) for cell in cells]
+        for (name, cells), number in zip(columns.items(), numeric, strict=True)
+    ]
+    text, caption = _counted_once(text, caption)
+    made = Table(list(columns), list(zip(*text, strict=True)), numeric, caption, heads or {})
+    if InteractiveShell.initialized():
+        display(made)  # type: ignore[no-untyped-call]
+        made._ipython_display_ = lambda: None  # type: ignore[attr-defined]
+    return made
+
+
+def _counted_once(text: Sequence[Sequence[str]], caption: str) -> tuple[list[list[str]], str]:
+    """Columns of cells and a caption; the number of runs goes from the cells to the caption where all have the same.
+
+    >>> _counted_once([["1 (0 to 2), n = 3"] * 4, ["–"] * 4], "Scores.")
+    ([['1 (0 to 2)', '1 (0 to 2)', '1 (0 to 2)', '1 (0 to 2)'], ['–', '–', '–', '–']], 'Scores. n = 3.')
+    """
+    matches = [match for column in text for cell in column if (match := COUNTED.fullmatch(cell))]
+    numbers = {match[2] for match in matches}
+    if len(numbers) != 1 or len(matches) < FEW:
+        return [list(column) for column in text], caption
+    said = f"{caption} n = {numbers.pop()}.".lstrip()
+    return [[COUNTED.sub(r"\1", cell) for cell in column] for column in text], said
+
+
+def _is_number(cell: object) -> bool:
+    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool)) or hasattr(cell, "item")
+
+
+def _columns(data: Any, index: bool) -> dict[str, list[object]]:
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):
+        data = data.reset_index() if index else data
+        return {str(name): list(data[name]) for name in data.columns}
+    if isinstance(data, Mapping):
+        return {str(name): list(cells) for name, cells in data.items()}
+    rows = list(data)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise PageError("rows must be mappings of column to value; got another type. Or pass a DataFrame.")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {str(name): [row.get(name) for row in rows] for name in names}
+
+
+def expect(judged: Any, claim: int | str, outcome: str) -> None:
+    """Raise :class:`~isonb_lab.pages.errors.PageError` unless the runs say of a claim what the page says.
+
+    Args:
+        judged: a study, or its verdicts.
+        claim: the claim's number or name.
+        outcome: the verdict in words: "inconclusive", "depends on the encoder".
+
+    >>> from isonb_lab.claims.verdicts import Claim, judge
+    >>> expect([judge(Claim("C9", "nothing", ()), [])], "C9", "not testable")
+    """
+    verdicts = judged.verdicts() if hasattr(judged, "verdicts") else judged
+    words = {one.claim.number: one.words for one in verdicts}.get(claim, "no such claim")
+    if words != outcome:
+        says, fix = f"{claim}: {outcome}", "Rewrite the claim's sentences."
+        raise PageError(f"the runs must say what this page says ({says}); got {words}. {fix}")
+
+
+def holds(**facts: object) -> None:
+    """Raise :class:`~isonb_lab.pages.errors.PageError` unless each fact that a sentence relies on is true.
+
+    >>> holds(only_one_gain=len(["IsoLayer on STS-B"]) == 1)
+    """
+    wrong = [name for name, fact in facts.items() if not fact]
+    if wrong:
+        names = ", ".join(name.replace("_", " ") for name in wrong)
+        raise PageError(f"what this page says must be true of the runs; got otherwise: {names}. Rewrite the sentence.")

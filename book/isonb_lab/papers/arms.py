@@ -1,0 +1,181 @@
+"""The arms of the head to head, and what a claim predicts of their scores.
+
+In the papers' own grids the plain models hardly learned their tasks, and no method had a stopping or a strength of its
+own. In the head to head they did, and in the runs that ``evidence_plan.md`` asks for: a claim about trained models is
+judged there (``runs_of`` of a prediction), by the arms named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from isonb_lab.claims.design import PLAIN
+from isonb_lab.claims.printed import printed
+from isonb_lab.claims.treated_runs import Treated, Value
+from isonb_lab.claims.treatment import Treatment
+from isonb_lab.claims.verdicts import Change, Prediction
+
+__all__ = [
+    "ACTS_ON",
+    "ALL_BARS",
+    "ARMS",
+    "COSREG",
+    "COSREG_AT_1",
+    "ENTROPY",
+    "ENTROPY_ON",
+    "GLUE",
+    "HEAD_TO_HEAD",
+    "ISOBN",
+    "ISOBN_LAYER",
+    "ISOLAYER",
+    "ISOLAYER_GAIN",
+    "ISOLAYER_LAYER",
+    "ISTAR_GAIN",
+    "ISTAR_LOWER",
+    "ISTAR_RAISE",
+    "LAST",
+    "LEARNED",
+    "LOWER",
+    "METHODS",
+    "NEIGHBOURS",
+    "OWN_CELLS",
+    "POINT",
+    "RAISE",
+    "RUNS",
+    "SHRINK_GAIN",
+    "SHRINK_TASKS",
+    "SHRINK_TRAINING",
+    "SOFTDECAY",
+    "SOFTDECAY_GAIN",
+    "SOFTDECAY_LAYER",
+    "SPECTRUM",
+    "TRAINED",
+    "entropy_of",
+    "istar_at",
+    "plain_on",
+    "printed_gain",
+    "scored",
+    "treated",
+]
+
+HEAD_TO_HEAD, NEIGHBOURS, LEARNED = "head_to_head", "neighbours", "evidence_claims"
+TRAINED, OWN_CELLS = "trained_runs", ("own_cells", "own_cells_minilm")  # all recordings; the papers' own settings
+RUNS = {HEAD_TO_HEAD: "head to head", NEIGHBOURS: "neighbours", LEARNED: "runs that learned"}
+POINT = 0.01  # the gain or loss that a claim about a score is about, where the plan says so
+LOWER, RAISE, ENTROPY = "I-STAR (lower)", "I-STAR (raise)", "entropy"
+SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
+LAST = "I-STAR (last layer)"  # lower, on the tokens of the last layer alone: C6
+ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
+METHODS = ARMS[1:]
+ACTS_ON = {  # the vectors that a method changes, by arm; entropy changes the [CLS] vectors
+    LOWER: "tokens",
+    RAISE: "tokens",
+    LAST: "tokens",
+    SOFTDECAY: "features",
+    ISOLAYER: "second",
+    ISOBN: "features",
+    COSREG: "tokens",
+    SPECTRUM: "tokens",
+}
+ENTROPY_ON = ("SST-2", "CoLA", "MRPC", "SST-2 (tiny)", "sentiment (tiny)")  # on STS-B it has no classes to act in
+ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its paper
+
+
+# What each paper states of its own runs. Rates and encoders aren't among it: none of their encoders is run here.
+GLUE = ("sst2", "sst2_joint", "sst5", "qnli", "rte", "mrpc", "qqp", "cola", "stsb", "squad")
+ISTAR_LOWER, ISTAR_RAISE = (-5, -3, -1), (1, 3, 5)
+SHRINK_TASKS, SHRINK_TRAINING = ("cola", "mrpc"), {"batch_size": (64,), "epochs": (10,), "head": ("pooler",)}
+SOFTDECAY_TASKS, ISOLAYER_TASKS = ("cola", "sst2", "sst2_joint", "mrpc", "qnli", "rte"), ("rte", "cola", "mrpc")
+
+
+def istar_at(weights: Sequence[float], tasks: Sequence[str] = GLUE, **method: Sequence[Any]) -> Treatment:
+    """I-STAR as released (padding counts) at weights of its paper, on all layers and with zeta 0.2 unless told."""
+    options = {"zeta": (0.2,), "layers": ("all",), "unbiased": (False,), "include_pads": (True,), **method}
+    settings = {"weight": tuple(weights), **options}
+    return Treatment("istar", tuple(tasks), {f"method.{name}": tuple(values) for name, values in settings.items()})
+
+
+def plain_on(tasks: Sequence[str], **settings: Sequence[Any]) -> Treatment:
+    """Plain training on a paper's tasks."""
+    return Treatment(PLAIN, tuple(tasks), {name: tuple(values) for name, values in settings.items()})
+
+
+def entropy_of(*, select: bool) -> Treatment:
+    """The entropy loss as Shrink the longest has it, with selected or with all bars."""
+    method = {"select": (select,), "weight": (1,), "per_label": (True,), "max_dim": (0,), "normalize": (False,)}
+    settings = {f"method.{name}": values for name, values in method.items()} | {"method.in_cluster": (0,)}
+    return Treatment("entropy", SHRINK_TASKS, settings | SHRINK_TRAINING)
+
+
+COSREG_AT_1 = Treatment("cosreg", GLUE, {"method.weight": (1,), "method.layers": (-1,), "method.include_pads": (True,)})
+SOFTDECAY_LAYER = Treatment("softdecay", SOFTDECAY_TASKS, {"method.alpha": (-0.2,), "head": ("pooler",)})
+ISOLAYER_LAYER = Treatment("isolayer", ISOLAYER_TASKS, {"head": ("linear",), "holdout": (0.3,), "method.depth": (1,)})
+ISOBN_LAYER = Treatment("isobn", ISOLAYER_TASKS, {"head": ("pooler",), "holdout": (0.3,)})
+
+
+def printed_gain(paper: str, table: str, method: str, base: str) -> float:
+    """The median gain that a table prints, over its models, tasks and metrics: what a claim of a gain is about.
+
+    >>> round(printed_gain("istar", "Table 1", "I-STAR", "Base"), 5)
+    0.00335
+    """
+    numbers = printed(paper, table, percent=False, method=[method, base])
+    numbers = numbers[~numbers["metric"].str.contains("relative|EV_|IsoScore")]
+    wide = numbers.pivot_table(index=["model", "task", "metric"], columns="method", values="value")
+    return float((wide[method] - wide[base]).median())
+
+
+ISTAR_GAIN = printed_gain("istar", "Table 1", "I-STAR", "Base")
+SOFTDECAY_GAIN = printed_gain("softdecay", "Table 2", "+SoftDecay", "base")
+ISOLAYER_GAIN = min(
+    printed_gain("isolayer", "Table 2", "Finetuned LM + Isotropy Layer", "Finetuned LM"),
+    printed_gain(
+        "isolayer", "Table 3", "IsoLayer (isotropy method on)", "IsoLayer column, baseline without the method"
+    ),
+)
+SHRINK_GAIN = 0.005  # its Table 2 is lost in the text; own_cells_plan.md takes half a point
+
+
+def treated(
+    what: str,
+    treatment: Treatment,
+    direction: str = "greater",
+    *,
+    value: Value | Mapping[str, Value] = "score",
+    base: Treatment | None = None,
+    apart: tuple[str, ...] = (),
+    **more: Any,
+) -> Prediction:
+    """The prediction about the runs that have a claim's own treatment, in whatever recording they are.
+
+    ``base``: plain training on the same tasks, unless told; the seeds and all other settings are the same.
+    """
+    base = base or plain_on(treatment.tasks)
+    values = value if isinstance(value, Mapping) else {"": value}
+    evidence = Treated(values, treatment, base, apart)
+    words = f"at the paper's setting: {what}"
+    return Prediction(
+        words,
+        evidence,
+        direction,
+        trained=True,
+        on=(),
+        runs_of=TRAINED,
+        treatment=treatment,
+        decided_by="agree",
+        **more,
+    )
+
+
+def scored(
+    arm: str, base: str = PLAIN, direction: str = "greater", *, runs_of: str = HEAD_TO_HEAD, **more: Any
+) -> Prediction:
+    """The prediction that an arm scores above another, below, or alike: in the head to head, or where ``runs_of`` says.
+
+    ``""``: in the runs of the claim's own study, which are those that learned.
+    """
+    words = f"{RUNS[runs_of or LEARNED]}: score, {arm} less {base}"
+    words += f", alike within {more['margin']}" if direction == "equal" else ""
+    evidence = Change("score", arm, base)
+    return Prediction(words, evidence, direction, trained=True, runs_of=runs_of, arms=(arm, base), **more)

@@ -1,0 +1,147 @@
+"""How much of each table and figure of the papers is shown: declared by axis, counted from the recordings.
+
+An item declares what the paper prints along each axis: its tasks, its encoders, its settings, its points. What the
+named page shows is counted from the runs of the study that the page draws; what is recorded, from all runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.treatment import Treatment, canonical
+from isonb_lab.places import grid_file
+from isonb_lab.sweeps.cost import Estimate, estimate
+from isonb_lab.sweeps.grids import load_grid
+
+from . import arms
+from .undecided import settings_of
+
+__all__ = ["NAMES", "Axis", "Counted", "Item", "counted", "missing", "paper_cost"]
+
+NAMES = {"000": "Shrink", "001": "I-STAR", "002": "SoftDecay", "003": "IsoLayer"}
+GRIDS = {"000": "shrink_the_longest", "001": "istar", "002": "softdecay", "003": "isolayer"}
+SAME = {"sst2_joint": "sst2", "stsb_test": "stsb"}  # the same task on more rows, and in similarity
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One way in which an item has several values.
+
+    Args:
+        name: "tasks", "models", "settings" or "points": the column of the table.
+        values: what the paper has, as a column of the runs would have it; or, of points, how many of a line.
+        column: of the runs; of points the series whose values a run has.
+        word: before the numbers, where several axes share a name.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    column: str
+    word: str = ""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of a paper and its counterpart.
+
+    Args:
+        paper: its number in the list of papers.
+        item: "Table 1".
+        shows: what it shows, in words.
+        page: where the counterpart is.
+        caption: how the caption of the counterpart begins there.
+        axes: what the paper has; none for a diagram, or a table whose printed values the page repeats.
+        study: whose runs the page draws.
+        beside: the study whose runs are counted as recorded.
+        arms: those of the study that the counterpart draws; all by default.
+        treatment: of the runs that would fill it.
+        kind: "runs", "diagram" or "printed".
+    """
+
+    paper: str
+    item: str
+    shows: str
+    page: str
+    caption: str
+    axes: tuple[Axis, ...] = ()
+    study: str = ""
+    beside: str = arms.TRAINED
+    arms: tuple[str, ...] = ()
+    treatment: Treatment | None = field(default=None, hash=False)
+    kind: str = "runs"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An axis of an item: how many of the ``printed`` values are ``shown`` on its page, and how many ``recorded``."""
+
+    axis: Axis
+    shown: int
+    recorded: int
+    printed: int
+
+    def __str__(self) -> str:
+        word = f"{self.axis.word} " if self.axis.word else ""
+        more = f" ({self.recorded} recorded)" if self.recorded > self.shown else ""
+        return f"{word}{self.shown} of {self.printed}{more}"
+
+
+def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
+    """Each axis of an item with what its page shows of it and what is recorded. ``studies``: by name."""
+    if item.kind != "runs":
+        return []
+    mine, every = studies[item.study], studies[item.beside]
+    chosen = mine.runs[mine.runs["arm"].isin(item.arms)] if item.arms else mine.runs
+    found = []
+    for axis in item.axes:
+        shown, recorded = (
+            _count(axis, study, _of_method(axis, item, runs)) for study, runs in ((mine, chosen), (every, every.runs))
+        )
+        found.append(Counted(axis, shown, max(shown, recorded), _of(axis)))
+    return found
+
+
+def _of_method(axis: Axis, item: Item, runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of the item's method, where an axis is an option of it: another method's weight is another thing."""
+    option = axis.column.startswith("method.") and axis.column != "method.name"
+    return runs[runs["method.name"] == item.treatment.method] if option and item.treatment else runs
+
+
+def _of(axis: Axis) -> int:
+    return int(axis.values[0]) if axis.name == "points" else len(axis.values)
+
+
+def _count(axis: Axis, study: Study, runs: pd.DataFrame) -> int:
+    if axis.name == "points":
+        logged = study.series[(study.series["name"] == axis.column) & study.series["run_id"].isin(runs["run_id"])]
+        points = logged.groupby("run_id")["step"].nunique()
+        return 0 if points.empty else min(int(points.median()), _of(axis))
+    if axis.column not in runs:
+        return 0
+    there = {canonical(SAME.get(value, value)) for value in runs[axis.column].dropna().unique()}
+    return sum(canonical(SAME.get(value, value)) in there for value in axis.values)
+
+
+def missing(item: Item, studies: Mapping[str, Study]) -> Estimate | None:
+    """What the planned runs with an item's treatment would cost that have no record yet; None without such runs."""
+    if item.treatment is None:
+        return None
+    there = set(studies[arms.TRAINED].runs["run_id"])
+    wanted = {
+        run.run_id: run
+        for grid in arms.OWN_CELLS
+        if grid_file(grid).is_file()
+        for run in load_grid(grid, "full")
+        if run.run_id not in there and item.treatment.has(settings_of(run.config))
+    }
+    return estimate(wanted.values()) if wanted else None
+
+
+def paper_cost(paper: str) -> Estimate:
+    """What the runs of a paper's own grid would cost, with its encoders."""
+    return estimate(load_grid(GRIDS[paper], "paper"))

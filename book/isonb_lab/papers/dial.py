@@ -1,0 +1,190 @@
+"""The dial: what its plan names, the tables that were recorded, and its hypotheses, judged by the plan's own words.
+
+What makes the tables is the recipe ``book/recipes/dial``.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from isonb.errors import InputError, fail
+from isonb_lab.data.corpus import sentences
+from isonb_lab.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
+
+FOLDER = RECORDINGS_FOLDER / "dial"
+PLAN = EXPERIMENTS_FOLDER / "dial_plan.md"
+Turn = tuple[str, float]  # the family and its strength
+RAW: Turn = ("raw", 0.0)
+PLACES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)  # of partial whitening
+PARTS = ("first token", "mean", "direction 1", "directions 2 and 3", "directions 4 to 10", "the rest")
+PART_PLACE = 0.75
+POOLS = ("mean", "without first")
+LAYERS = {"tiny": (0, 1, 2, 3, 4), "minilm": (0, 2, 3, 4, 6), "smollm2": (0, 10, 15, 20, 30)}
+REACHED = ("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3", "rbf_uniformity")
+NEAR = 5  # nearest sentences of each that a menu offers
+PICKS = 20
+MIDDLE = (10, 15, 20)
+Tables = Mapping[str, pd.DataFrame]
+Judged = tuple[bool, bool, str]  # as expected, contradicted, and the numbers
+
+
+def read(name: str, folder: Path = FOLDER) -> pd.DataFrame:
+    """A recorded table by its name. Raises :class:`~isonb.errors.InputError` for one that isn't there."""
+    path = folder / f"{name}.parquet"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.parquet"))) or "none"
+        fail(InputError, f"a recorded table of the dial must be one of {known}", name, "Name one of these.")
+    return pd.read_parquet(path)
+
+
+def manifest() -> dict[str, Any]:
+    """What made the tables: plan, weights, texts, versions, CPU minutes."""
+    made: dict[str, Any] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
+    return made
+
+
+def plan_digest() -> str:
+    """sha256 of the plan as it is now."""
+    return hashlib.sha256(PLAN.read_bytes()).hexdigest()
+
+
+def plan_versions() -> frozenset[str]:
+    """sha256 of the plan as it is now, and of what it was before each change that it lists."""
+    return frozenset({plan_digest(), *re.findall(r"`([0-9a-f]{64})`", PLAN.read_text(encoding="utf-8"))})
+
+
+@functools.cache
+def picks() -> list[int]:
+    """The rows of the sentences that a menu offers: those of which another one is a paraphrase or a near miss.
+
+    >>> len(picks()), sentences()[picks()[0]].text
+    (20, 'The soup needs more salt.')
+    """
+    rows = sentences()
+    place = {sentence.id: row for row, sentence in enumerate(rows)}
+    asked = [place[name] for s in rows for name in (s.paraphrase_of, s.near_miss_of) if name]
+    return sorted(sorted(set(asked), key=lambda row: (-asked.count(row), row))[:PICKS])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``word``: "as expected", "contradicted" or "open"; ``numbers``: what it rests on, in words."""
+
+    name: str
+    word: str
+    numbers: str
+
+
+def towards_round(scores: pd.DataFrame, reader: str, fit: str = "own") -> pd.DataFrame:
+    """What a reader makes of vectors that were turned towards round: p from 0.5 to 1, all layers and both poolings."""
+    rows = scores[(scores["reader"] == reader) & (scores["set"] == "all") & (scores["fit"] == fit)]
+    return rows[(rows["turn"] == "whitening") & rows["strength"].between(0.5, 1)]
+
+
+def _rows(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+    """The rows of a table whose columns have these values; mean-pooled with the own fit unless said otherwise."""
+    wanted = {name: value for name, value in {"pool": "mean", "fit": "own", **wanted}.items() if name in table}
+    return table[(table[list(wanted)] == pd.Series(wanted)).all(axis=1)].sort_values("layer")
+
+
+def _middle(table: pd.DataFrame, reader: str, **wanted: Any) -> pd.DataFrame:
+    rows = _rows(table, encoder="smollm2", reader=reader, **wanted)
+    return rows[rows["layer"].isin(MIDDLE)]
+
+
+def _told(rows: pd.DataFrame, name: str = "gain") -> str:
+    ends = zip(rows["layer"], rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+    return "; ".join(f"layer {layer}: {value:+.3f} ({low:+.3f} to {high:+.3f})" for layer, value, low, high in ends)
+
+
+def _best_gains(reader: str, allowed: int) -> Callable[[Tables], Judged]:
+    def judged(tables: Tables) -> Judged:
+        rows = _middle(tables["best"], reader)
+        unclear = int((rows["gain_low"] <= 0).sum())
+        return unclear == 0, unclear > allowed, _told(rows)
+
+    return judged
+
+
+def _place_is_inside(tables: Tables) -> Judged:
+    rows = _middle(tables["best"], "similarity")
+    told = (f"layer {x.layer}: p = {x.best:g} ({x.best_low:g} to {x.best_high:g})" for x in rows.itertuples())
+    inside = (rows["best_turn"] == "whitening") & (rows["best_low"] > 0) & (rows["best_high"] < 1)
+    return bool(inside.all()), bool((rows["best_high"] >= 1).any()), "; ".join(told)
+
+
+def _over_rotation(tables: Tables) -> Judged:
+    rows = _middle(tables["best"], "similarity")
+    return bool((rows["over_high"] < 0).all()), bool((rows["over_low"] > 0).any()), _told(rows, "over")
+
+
+def _trained_for_the_cosine(tables: Tables) -> Judged:
+    dial = _rows(tables["scores"], encoder="minilm", layer=6, reader="similarity", set="all", turn="whitening")
+    most, ends = dial.loc[dial["gain"].idxmax()], dial[dial["strength"].isin((-1.0, 1.0))]
+    told = [
+        f"p = {x.strength:g}: {x.gain:+.3f} ({x.gain_low:+.3f} to {x.gain_high:+.3f})"
+        for x in ends.sort_values("strength").itertuples()
+    ]
+    small, lose = bool(most["gain"] < 0.01), bool((ends["gain_high"] < 0).all())
+    numbers = "; ".join([f"most {most['gain']:+.3f} at p = {most['strength']:g}", *told])
+    return small and lose, not small or bool((ends["gain_low"] > 0).any()), numbers
+
+
+def _linear_head(tables: Tables) -> Judged:
+    near, round_ = (
+        _middle(tables["scores"], "linear head", set="all", turn="whitening", strength=p) for p in (0.75, 1.0)
+    )
+    gains = bool(((near["gain"] >= 0.01) & (near["gain_low"] > 0)).any())
+    expected = bool((near["gain"] < 0.01).all() and (round_["gain_high"] < 0).all())
+    told = f"p = 0.75, {_told(near)}. p = 1, {_told(round_)}"
+    return expected, gains or bool((round_["gain_low"] > 0).any()), told
+
+
+def _shares(shares: Mapping[int, float]) -> str:
+    return "; ".join(f"layer {layer}: {100 * share:.0f}%" for layer, share in shares.items())
+
+
+def _first_token(tables: Tables) -> Judged:
+    rows = _middle(tables["parts"], "similarity", order="first token first")
+    token = rows[rows["part"] == "first token"].set_index("layer")["gain"]
+    shares = token / rows.groupby("layer")["gain"].sum()
+    return bool((shares > 0.5).all()), int((shares <= 0.5).sum()) >= 2, _shares(shares.to_dict())
+
+
+def _other_text(tables: Tables) -> Judged:
+    own, other = (
+        _middle(tables["best"], "similarity", fit=fit).set_index("layer")["gain"] for fit in ("own", "wikipedia")
+    )
+    shares = other / own
+    return bool((shares >= 0.5).all()), bool((shares < 0.5).any()), _shares(shares.to_dict())
+
+
+HYPOTHESES: dict[str, tuple[str, Callable[[Tables], Judged]]] = {
+    "H1": ("similarity gains on each middle layer", _best_gains("similarity", 0)),
+    "H2": ("its best place lies between as it is and round", _place_is_inside),
+    "H3": ("beyond round it loses", _over_rotation),
+    "H4": ("an encoder trained for the cosine is at its best place", _trained_for_the_cosine),
+    "H5": ("neighbours gain on the middle layers", _best_gains("neighbours", 1)),
+    "H6": ("a linear head gains nothing and loses when round", _linear_head),
+    "H7": ("more than half of the gain is the first token's", _first_token),
+    "H8": ("retrieval gains as similarity does", _best_gains("retrieval", 0)),
+    "H9": ("a fit on other text keeps half of the gain", _other_text),
+}
+
+
+def judge(tables: Tables) -> list[Verdict]:
+    """Each hypothesis with its verdict, in the order of the plan; ``tables``: scores, best and parts."""
+    made = []
+    for name, (_, judged) in HYPOTHESES.items():
+        expected, contradicted, numbers = judged(tables)
+        made.append(Verdict(name, "contradicted" if contradicted else "as expected" if expected else "open", numbers))
+    return made

@@ -1,0 +1,81 @@
+"""The four papers' methods on STS-B and SST-2 with ``minilm`` and a linear head, as ``evidence_plan.md`` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median, stdev
+
+import pandas as pd
+
+from isonb_lab.claims.comparing import ALL_LAYERS, against_plain
+from isonb_lab.claims.design import PLAIN, Design
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.table import task_and_encoder
+from isonb_lab.claims.verdicts import by_cell, difference
+from isonb_lab.statistics.paired import seeds_needed
+from isonb_lab.statistics.seeds import LEVEL, Interval, student
+
+from .arms import ACTS_ON, ENTROPY, ISOLAYER, LOWER, RAISE, SOFTDECAY
+from .head_to_head import arm_of
+
+__all__ = ["DESIGN", "FAMILY", "METHODS", "cells", "last_pass", "rounder", "seeds_asked"]
+
+METHODS = (LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER)
+FAMILY = 9  # five methods on two tasks; entropy has no classes on STS-B
+GAIN, LEAST, MOST, FIRST = 0.015, 6, 10, (1, 2, 3, 4, 5)  # of SST-2: the gain to be seen, seeds, those that tell
+DESIGN = Design(
+    name="evidence_methods",
+    page="results/head_to_head",
+    recordings=("evidence_methods",),
+    arm=arm_of,
+    suite=task_and_encoder,
+    acts_on=ACTS_ON,
+    size="full",
+)
+
+
+def cells(study: Study) -> pd.DataFrame:
+    """What each method gains, by ``arm`` and ``suite``: the cells with all their runs, in the family of the plan.
+
+    ``most``: the upper end of intervals that hold all cells of the family at once, by Bonferroni's method.
+    """
+    found = against_plain(study, METHODS, family=FAMILY).set_index(["arm", "suite"])
+    plain = study.units("score", PLAIN)
+    gains = {cell: by_cell(difference(study.units("score", cell[0]), plain))[cell[1]] for cell in found.index}
+    return found.assign(most=[student(gains[cell], level=1 - (1 - LEVEL) / FAMILY).high for cell in found.index])
+
+
+def rounder(study: Study, arm: str, suite: str) -> float:
+    """How many times as round as with plain training a method leaves the vectors that it acts on.
+
+    By IsoScore-U, which doesn't depend on how many rows were measured, and by IsoScore* of the tokens of all layers
+    for I-STAR; means over the seeds of both.
+    """
+    measure = ALL_LAYERS if ACTS_ON.get(arm) == "tokens" else "isoscore_unbiased"
+    after, before = study.ends(arm, measure, [suite])
+    both = after.keys() & before.keys()
+    return sum(after[one] for one in both) / sum(before[one] for one in both)
+
+
+def last_pass(study: Study, suite: str) -> Interval:
+    """What plain training gained in its last pass on the held-out rows: Student's interval over seeds."""
+    metric = study.runs.loc[study.runs["suite"] == suite, "metric"].iloc[0]
+    logged = study.logged(f"step.validation.{metric}", PLAIN, [suite])
+    *_, before, last = (values for _, values in logged.pivot(index="seed", columns="step", values="value").items())
+    return student((last - before).tolist())
+
+
+def seeds_asked(study: Study, suite: str, arms: Sequence[str] = METHODS) -> int:
+    """How many seeds a task needs, by the spread of what each arm gains in the first five; their means aren't seen.
+
+    0 where some arm has not all of the first five.
+    """
+    plain = study.units("score", PLAIN, [suite])
+    spreads = []
+    for arm in arms:
+        gains = difference(study.units("score", arm, [suite]), plain)
+        first = [gain for (_, seed), gain in gains.items() if seed in FIRST]
+        spreads += [stdev(first)] if len(first) == len(FIRST) else []
+    if len(spreads) < len(arms):
+        return 0
+    return min(max(seeds_needed(median(spreads), GAIN, alpha=0.05 / FAMILY), LEAST), MOST)

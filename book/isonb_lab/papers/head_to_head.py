@@ -1,0 +1,471 @@
+"""All methods on the same encoder, rows and seeds, each with the strength that was chosen for it on the holdout.
+
+The claims here are no paper's. They are the questions on which the papers contradict each other, C1 to C6, and each is
+put as the statement that one side makes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from isonb.measures.registry import titles
+from isonb_lab.claims.comparing import ALIKE, ALL_LAYERS
+from isonb_lab.claims.design import PLAIN, TASK_NAMES, Design, Settings
+from isonb_lab.claims.printed import printed
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.table import settings_of_rows, task_and_encoder
+from isonb_lab.claims.treated_runs import Treated
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, difference
+from isonb_lab.data.tasks import TASKS
+from isonb_lab.papers.studies import load_study
+from isonb_lab.statistics.seeds import LEVEL, Interval
+
+from . import istar
+from .arms import (
+    ACTS_ON,
+    ARMS,
+    COSREG,
+    ENTROPY,
+    ENTROPY_ON,
+    HEAD_TO_HEAD,
+    ISOBN,
+    ISOLAYER,
+    ISOLAYER_GAIN,
+    ISOLAYER_LAYER,
+    ISTAR_GAIN,
+    ISTAR_LOWER,
+    LAST,
+    LEARNED,
+    LOWER,
+    METHODS,
+    RAISE,
+    RUNS,
+    SHRINK_GAIN,
+    SHRINK_TASKS,
+    SHRINK_TRAINING,
+    SOFTDECAY,
+    SOFTDECAY_GAIN,
+    SOFTDECAY_LAYER,
+    SPECTRUM,
+    TRAINED,
+    entropy_of,
+    istar_at,
+    plain_on,
+    scored,
+    treated,
+)
+from .heads import WIDTH
+from .pairs import SETS, kept, pair_interval
+from .shrink_the_longest import SELECTED
+
+__all__ = [
+    "ARMS",
+    "CALIBRATION",
+    "DESIGN",
+    "ELSEWHERE",
+    "MEASURES",
+    "METHODS",
+    "OTHER_CHOICE",
+    "TUNED",
+    "TUNING",
+    "TUNING_ELSEWHERE",
+    "VARIANTS",
+    "chosen",
+    "isotropic",
+    "never_worked",
+    "no_setting",
+    "scores_of",
+    "setting",
+    "tried",
+]
+
+NAMES = {
+    "none": PLAIN,
+    "entropy": ENTROPY,
+    "softdecay": SOFTDECAY,
+    "isolayer": ISOLAYER,
+    "isobn": ISOBN,
+    "cosreg": COSREG,
+    "spectrum_control": SPECTRUM,
+}
+# What is tuned, and the sign by which it is printed. Plain training tunes its learning rate.
+TUNED = {
+    "none": ("learning_rate", "rate"),
+    "istar": ("method.weight", "λ"),
+    "entropy": ("method.weight", "weight"),
+    "softdecay": ("method.alpha", "first α"),
+    "isolayer": ("method.learning_rate", "layer's rate"),
+    "isobn": ("method.beta", "β"),
+    "cosreg": ("method.weight", "weight"),
+    "spectrum_control": ("method.weight", "weight"),
+}
+MEASURES = (
+    titles("isoscore", "isoscore_star")
+    | {ALL_LAYERS: "IsoScore*, tokens of all layers"}
+    | titles("anisotropy_1", "anisotropy_1_centered", "mean_cosine")
+    | {"two_nn": "TwoNN"}
+    | titles("persistent_entropy_normalized")
+)
+# A part of the same on other kinds of processors.
+OTHERS = ("head_to_head_float32", "head_to_head_xeon")
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The method; I-STAR is two, by the sign of lambda, and a third on the last layer alone."""
+    if settings.get("method.name") == "istar":
+        every = settings.get("method.layers", "all") == "all"
+        return LAST if not every else LOWER if float(settings["method.weight"]) < 0 else RAISE
+    return NAMES.get(settings.get("method.name", "none"))
+
+
+def setting(settings: Settings) -> str:
+    """The tuned setting of a run in words: "λ = -0.3"."""
+    column, sign = TUNED[settings["method.name"]]
+    return f"{sign} = {float(settings[column]):g}"
+
+
+def tried(study: Study) -> pd.DataFrame:
+    """The tuning runs: suite, arm, setting, best score on the holdout, score on the validation rows, chosen.
+
+    The best score on the holdout decides, of the states that training could stop at; in a tie the setting that the grid
+    names first, the published one.
+    """
+    place = {run: at for at, run in enumerate(study.plan["run_id"])}
+    runs = study.runs.sort_values("run_id", key=lambda ids: ids.map(place), kind="stable")  # as the grid names them
+    metrics = dict(study.runs[["run_id", "metric"]].itertuples(index=False))
+    logged = study.series[study.series["name"] == "step.validation." + study.series["run_id"].map(metrics)]
+    second = study.series[study.series["name"] == "step.second." + study.series["run_id"].map(metrics)]
+    held = logged.groupby("run_id")["value"].max().to_dict() | second.groupby("run_id")["value"].max().to_dict()
+    rows = [
+        {
+            "run_id": run["run_id"],
+            "suite": run["suite"],
+            "arm": run["arm"],
+            "setting": setting(settings),
+            "held": held[run["run_id"]],
+            "score": run["score"],
+        }
+        for run, settings in zip(runs.to_dict("records"), settings_of_rows(runs), strict=True)
+        if run["run_id"] in held
+    ]
+    table = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "held", "score"])
+    first = table.sort_values("held", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
+    return table.assign(chosen=table["run_id"].isin(first))
+
+
+def chosen(study: Study) -> dict[tuple[str, str], str]:
+    """The setting that the tuning chose, by suite and arm."""
+    best = tried(study).query("chosen")
+    return {(row.suite, row.arm): row.setting for row in best.itertuples()}
+
+
+def no_setting() -> frozenset[tuple[str, str]]:
+    """The (arm, suite) for which the recorded tuning has no setting that works: :func:`never_worked`."""
+    return never_worked(load_study(TUNING))
+
+
+def never_worked(study: Study) -> frozenset[tuple[str, str]]:
+    """The (arm, suite) of a tuning where each setting that was tried failed.
+
+    I-STAR on the last layer runs with the setting of I-STAR (lower), so it has none where that has none.
+    """
+    failed = study.runs.set_index("run_id")["failed"]
+    tries = tried(study)
+    every = tries.assign(failed=tries["run_id"].map(failed)).groupby(["arm", "suite"])["failed"].all()
+    broken = {(str(arm), str(suite)) for arm, suite in every.index[every]}
+    return frozenset(broken | {(LAST, suite) for arm, suite in broken if arm == LOWER})
+
+
+def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
+    """The score of each arm on a task by its seeds, of those arms that have more than one."""
+    every = {arm: {seed: v for (_, seed), v in study.units("score", arm, [suite]).items()} for arm in ARMS}
+    return {arm: scores for arm, scores in every.items() if len(scores) > 1}
+
+
+def _moved(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
+    """What an arm changes in a measure of the vectors that it acts on."""
+    return study.changed(arm, measure, suites)
+
+
+def _shape(what: str, arm: str, measure: str, direction: str, **more: Any) -> Prediction:
+    """The prediction that an arm changes a measure of the vectors that it acts on."""
+    evidence = partial(_moved, arm=arm, measure=measure)
+    return Prediction(f"{what}, {arm} less none", evidence, direction, ALIKE, trained=True, arms=(arm,), **more)
+
+
+def _score(arm: str, direction: str, **more: Any) -> Prediction:
+    """The prediction that an arm scores above plain training, or below."""
+    return Prediction(f"score, {arm} less none", Change("score", arm), direction, trained=True, arms=(arm,), **more)
+
+
+def _fell(arm: str) -> Prediction:
+    """The prediction that an arm lowers IsoScore* of the tokens of all layers in the runs that learned."""
+    words = f"{RUNS[LEARNED]}: IsoScore* of the tokens of all layers, {arm} less none"
+    return Prediction(words, Change(istar.ISOTROPY, arm), trained=True, runs_of=LEARNED, arms=(arm,))
+
+
+def _last(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
+    """What an arm changes in a measure of the watched rows' [CLS] vectors at the last validations."""
+    return difference(*(study.tail(f"step.validation.cls.{measure}", one, suites) for one in (arm, PLAIN)))
+
+
+def isotropic(n: int, d: int) -> float:
+    """About what IsoScore gives for n points of an isotropic Gaussian in d dimensions: (PR - 1)/(d - 1).
+
+    The participation ratio PR of such a sample is near 1 / (1/d + 1/(n - 1)).
+
+    >>> round(isotropic(1501, 384), 3)
+    0.796
+    """
+    return (1 / (1 / d + 1 / (n - 1)) - 1) / (d - 1)
+
+
+LAYER_ROWS = 1500  # validation rows that are measured behind a second stage, at most
+
+
+def _layer(study: Study, suites: Sequence[str]) -> Evidence:
+    """IsoScore behind IsoLayer's layer as a share of that of isotropic vectors of the same n and d, less a half."""
+    runs = study.runs.set_index(["suite", "arm", "seed"])
+    shares = {}
+    for (suite, seed), value in study.units("metric.end.second.isoscore", ISOLAYER, suites).items():
+        run = runs.loc[(suite, ISOLAYER, seed)]
+        n = min(LAYER_ROWS, int(run["rows"]))
+        shares[suite, seed] = value / isotropic(n, WIDTH[str(run["model"])]) - 0.5
+    return shares
+
+
+def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
+    """Whitening less SoftDecay in points of similarity, both on the same resampled pairs."""
+    table = kept("direct")
+    rows = [] if table is None else table[table["other"] == "whitening"].to_dict("records")
+    return {
+        f"{row['model']}, {SETS[row['task']]}": pair_interval(
+            -row["difference"], -row["high"], -row["low"], row["pairs"]
+        )
+        for row in rows
+    }
+
+
+def _own_tails(study: Study, runs: Sequence[str], *, measure: str) -> dict[str, float]:
+    """A measure of the watched rows' [CLS] vectors at the last validations, by run."""
+    return study.tails(f"step.validation.cls.{measure}", runs)
+
+
+def _share_of_round(study: Study, runs: Sequence[str]) -> dict[str, float]:
+    """IsoScore behind IsoLayer's layer as a share of that of isotropic vectors of the same n and d, less a half."""
+    table = study.runs.set_index("run_id").loc[list(runs)]
+    return {
+        str(run): float(row["metric.end.second.isoscore"])
+        / isotropic(min(LAYER_ROWS, int(row["rows"])), WIDTH[str(row["model"])])
+        - 0.5
+        for run, row in table.iterrows()
+    }
+
+
+PRINTED_WIDTH = {"bert-base-cased": 768, "roberta-large": 1024}
+
+
+def _printed_layer(study: Study, suites: Sequence[str]) -> Evidence:
+    """The IsoScore that IsoLayer's paper prints behind its layer, as a share of an isotropic cloud's, less a half."""
+    numbers = printed("isolayer", "Table 2", method="Finetuned LM + Isotropy Layer", metric="IsoScore")
+    sizes = {name: TASKS[task].size.evaluation for task, name in TASK_NAMES.items()}
+    shares = {
+        f"{row.model}, {row.task}": row.value / isotropic(sizes[row.task], PRINTED_WIDTH[row.model]) - 0.5
+        for row in numbers.itertuples()
+    }
+    return {cell: Interval(share, share, share, LEVEL, 1, "printed") for cell, share in shares.items()}
+
+
+PRINTED_GAINS = {SELECTED: SHRINK_GAIN, SOFTDECAY: SOFTDECAY_GAIN, ISOLAYER: ISOLAYER_GAIN}
+SHRINK_PLAIN = plain_on(SHRINK_TASKS, **SHRINK_TRAINING)
+OWN_GAINS = (  # of the three papers whose claim is that more is better, at their own settings
+    treated(
+        "IsoScore of the [CLS] vectors, entropy less none",
+        entropy_of(select=True),
+        value="metric.end.cls.isoscore",
+        base=SHRINK_PLAIN,
+        margin=ALIKE,
+    ),
+    treated("score, entropy less none", entropy_of(select=True), base=SHRINK_PLAIN, room=SHRINK_GAIN),
+    treated("score, SoftDecay less none", SOFTDECAY_LAYER, room=SOFTDECAY_GAIN),
+    treated("score, IsoLayer less none", ISOLAYER_LAYER, room=ISOLAYER_GAIN),
+)
+ON_LAST = istar_at(ISTAR_LOWER, layers=(-1, 4))  # the last of the four layers of tiny
+LAST_ALONE = istar.SINGLES[-1]
+WHOLE = {"IsoScore within classes": "isoscore_class_centered", "IsoScore of all": "isoscore"}
+RAISED = (  # the three papers whose claim is that more is better: measure, what it is called, where the claim speaks
+    (ENTROPY, "isoscore", "IsoScore of the [CLS] vectors", ENTROPY_ON),
+    (SOFTDECAY, "isoscore", "IsoScore of what the classifier reads", None),
+    (ISOLAYER, "isoscore", "IsoScore behind the layer", None),
+)
+CLAIMS = (
+    Claim(
+        "C1 down",
+        "Less isotropy is better (I-STAR)",
+        (
+            _shape("IsoScore* of the tokens of all layers", LOWER, ALL_LAYERS, "less"),
+            _score(LOWER, "greater"),
+            _score(RAISE, "less"),
+            _fell(istar.WEAK_DOWN),
+            scored(istar.WEAK_DOWN, room=ISTAR_GAIN, runs_of=LEARNED),
+            scored(istar.WEAK_UP, direction="less", runs_of=LEARNED),
+            treated(
+                "IsoScore* of the tokens of all layers, λ of -5, -3, -1 less none",
+                istar.LOWERED,
+                "less",
+                value=istar.ISOTROPY,
+                margin=ALIKE,
+                arms=(LOWER,),
+            ),
+            istar.GAIN,
+            istar.HARM,
+        ),
+    ),
+    Claim(
+        "C1 up",
+        "More isotropy is better (the other three)",
+        (
+            *itertools.chain.from_iterable(
+                (
+                    _shape(what, arm, measure, "greater", on=on),
+                    _score(arm, "greater", on=on),
+                )
+                for arm, measure, what, on in RAISED
+            ),
+            *(scored(arm, room=gain, runs_of=LEARNED) for arm, gain in PRINTED_GAINS.items()),
+            *OWN_GAINS,
+        ),
+        remark="Entropy on STS-B, where all points would be one class, is no part of it.",
+    ),
+    Claim(
+        "C2",
+        "CosReg, which lowers the mean cosine, makes a cloud more isotropic",
+        (
+            _shape("mean cosine of the last layer's tokens", COSREG, "mean_cosine", "less"),
+            _shape("IsoScore* of the tokens of all layers", COSREG, ALL_LAYERS, "greater"),
+        ),
+    ),
+    Claim(
+        "C3",
+        "The rounder vectors score higher: whitening beats SoftDecay in similarity",
+        (Prediction("points, whitening less SoftDecay", _whitening, "greater", on=(), depends="the encoder"),),
+        remark="Intervals over pairs.",
+    ),
+    Claim(
+        "C4",
+        "The cloud behind IsoLayer is isotropic",
+        (
+            Prediction(
+                "IsoScore behind the layer as a share of that of an isotropic cloud of the same size, less a half",
+                _layer,
+                "greater",
+                trained=True,
+                arms=(ISOLAYER,),
+            ),
+            Prediction(
+                "as the paper prints it: IsoScore behind the layer as a share of an isotropic cloud's, less a half",
+                _printed_layer,
+                "greater",
+                decided_by="most",
+                on=(),
+                treatment=ISOLAYER_LAYER,
+            ),
+            Prediction(
+                "at the paper's setting: IsoScore behind the layer as a share of an isotropic cloud's, less a half",
+                Treated({"": _share_of_round}, ISOLAYER_LAYER),
+                "greater",
+                trained=True,
+                on=(),
+                runs_of=TRAINED,
+                decided_by="agree",
+                treatment=ISOLAYER_LAYER,
+            ),
+        ),
+    ),
+    Claim(
+        "C5",
+        "Entropy class by class makes the whole cloud more isotropic, too",
+        tuple(
+            Prediction(
+                f"{words}{what}, {arm} less none",
+                partial(_last, arm=arm, measure=measure),
+                "greater",
+                ALIKE,
+                trained=True,
+                **more,
+            )
+            for words, arm, more in (
+                ("", ENTROPY, {"arms": (ENTROPY,), "on": ENTROPY_ON}),
+                (f"{RUNS[LEARNED]}: ", SELECTED, {"runs_of": LEARNED, "room": ALIKE, "arms": (SELECTED,)}),
+            )
+            for what, measure in WHOLE.items()
+        )
+        + tuple(
+            treated(
+                f"{what}, selected bars less none",
+                entropy_of(select=True),
+                value=partial(_own_tails, measure=measure),
+                base=SHRINK_PLAIN,
+                margin=ALIKE,
+                room=ALIKE,
+            )
+            for what, measure in WHOLE.items()
+        ),
+    ),
+    Claim(
+        "C6",
+        "Which tokens the loss acts on makes no difference",
+        (
+            Prediction(
+                f"score, {LAST} less {LOWER}, alike within {ALIKE}",
+                Change("score", LAST, LOWER),
+                "equal",
+                ALIKE,
+                trained=True,
+                arms=(LAST, LOWER),
+            ),
+            _shape("IsoScore* of the tokens of all layers", LAST, ALL_LAYERS, "less"),
+            scored(LAST_ALONE, istar.WEAK_DOWN, "equal", margin=ALIKE, runs_of=LEARNED),
+            _fell(LAST_ALONE),
+            treated(
+                f"score, last layer alone less all layers, alike within {ALIKE}",
+                ON_LAST,
+                "equal",
+                base=istar.LOWERED,
+                margin=ALIKE,
+                arms=(LAST,),
+            ),
+            treated(
+                "IsoScore* of the tokens of all layers, last layer alone less none",
+                ON_LAST,
+                "less",
+                value=istar.ISOTROPY,
+                arms=(LAST,),
+            ),
+        ),
+    ),
+)
+DESIGN = Design(
+    name=HEAD_TO_HEAD,
+    page="results/head_to_head",
+    recordings=(HEAD_TO_HEAD,),
+    arm=arm_of,
+    suite=task_and_encoder,
+    claims=CLAIMS,
+    no_setting=no_setting,
+    acts_on=ACTS_ON,
+)
+# The runs before: what was tried for each method, on the processor of the runs and for three tasks on another kind; the
+# head to head with what that one chose; and what the protocol "small" was chosen by.
+TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=(HEAD_TO_HEAD,), claims=(), no_setting=frozenset)
+TUNING_ELSEWHERE = replace(TUNING, recordings=("head_to_head_tuning_float32",))
+OTHER_CHOICE = replace(DESIGN, grid="head_to_head_other_choice", recordings=(HEAD_TO_HEAD,), claims=())
+CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())
+ELSEWHERE = replace(DESIGN, recordings=OTHERS, claims=())
+VARIANTS = (TUNING, TUNING_ELSEWHERE, OTHER_CHOICE, CALIBRATION, ELSEWHERE)

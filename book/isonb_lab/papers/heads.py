@@ -1,0 +1,43 @@
+"""What the heads of fine-tuned models read, and how round that is.
+
+A loss acts on tokens or on [CLS] vectors, and a head with a pooler reads neither. So a sentence about a classifier
+speaks of the vectors that a method's ``read_by`` names, and of no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from isonb_lab.methods import reading_place
+
+__all__ = ["WIDTH", "isotropy", "participation", "span"]
+
+WIDTH = {"minilm": 384, "tiny": 128}
+
+
+def isotropy(runs: pd.DataFrame, measure: str = "isoscore_unbiased") -> pd.Series[float]:
+    """A measure of what the classifier of each run reads: the features, or the output of a second stage.
+
+    Missing where it wasn't recorded: behind IsoLayer's layer and a pooler.
+    """
+    places = list(map(reading_place, runs["method.name"], runs["head"]))
+    found = pd.Series(np.nan, index=runs.index)
+    for place in sorted({*places} - {""}):
+        here = [one == place for one in places]
+        found[here] = runs.loc[here, f"metric.end.{place}.{measure}"].astype(float)
+    return found
+
+
+def participation(runs: pd.DataFrame) -> pd.Series[float]:
+    """The participation ratio of what the classifier of each run reads: 1 + (d - 1) IsoScore-U, from 1 to d."""
+    return 1 + (runs["model"].map(WIDTH) - 1) * isotropy(runs)
+
+
+def span(runs: pd.DataFrame, by: Sequence[str], digits: int = 1) -> str:
+    """The least and the greatest mean of :func:`participation` over groups of runs: "1.1 to 2.9 of 128"."""
+    means = participation(runs).groupby([runs[name] for name in by]).mean()
+    widths = " and ".join(str(width) for width in sorted(runs["model"].map(WIDTH).unique()))
+    return f"{means.min():.{digits}f} to {means.max():.{digits}f} of {widths}"

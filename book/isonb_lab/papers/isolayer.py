@@ -1,0 +1,209 @@
+"""IsoLayer (Attieh et al., ICDAR 2023): arms, and claims 23 to 25. IsoBN, its rival, ran in the head to head alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from isonb_lab.claims.design import PLAIN, Design, Settings
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.table import task_and_encoder
+from isonb_lab.claims.treated_runs import Treated
+from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
+
+from . import arms
+
+__all__ = ["AFTER", "BEFORE", "DESIGN", "READ", "SCALED", "first_score", "isoscore_bound", "measure"]
+
+# The vectors that are measured: an arm, and where in its record.
+BEFORE = (arms.ISOLAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
+AFTER = (arms.ISOLAYER, "end.second")
+READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
+SCALED = (arms.ISOBN, "end.features")
+DETAILS = {", raw": "", ", centred": "_centered"}
+SAME_SCORE = 0.02
+APART = ("head",)  # IsoBN scales what the pooler gives, IsoLayer's head is linear
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The method; IsoBN in live runs."""
+    names = {"none": PLAIN, "isolayer": arms.ISOLAYER, "isobn": arms.ISOBN}
+    return names.get(settings.get("method.name", "none"))
+
+
+def measure(study: Study, place: tuple[str, str], name: str, suites: Sequence[str], cell: str = "") -> Units:
+    """A measure of the vectors at a place, one number a run."""
+    arm, where = place
+    return study.units(f"metric.{where}.{name}", arm, suites, cell)
+
+
+def isoscore_bound(shares: Sequence[float], dim: int, slack: float = 0.0) -> float:
+    """The highest IsoScore that explained variances of 1, 2 and 3 components allow; ``slack`` is their rounding.
+
+    With shares of the variance p1, p2, p3, the squares of all shares sum to p1^2 + p2^2 + p3^2 or more.
+
+    >>> isoscore_bound([0.5, 1.0, 1.0], 11)
+    0.1
+    """
+    one, two, three = shares
+    least = (one - slack, two - one - 2 * slack, three - two - 2 * slack)
+    return (1 / sum(max(share, 0.0) ** 2 for share in least) - 1) / (dim - 1)
+
+
+def first_score(study: Study, suites: Sequence[str]) -> Units:
+    """The score of an IsoLayer run before its layer."""
+    scores: dict[tuple[str, int], float] = {}
+    runs = study.runs[study.runs["arm"] == arms.ISOLAYER]
+    for suite, metric in runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
+        if suite in suites:
+            scores |= study.units(f"metric.first_phase.{metric}", arms.ISOLAYER, [suite])
+    return scores
+
+
+def _rise(study: Study, suites: Sequence[str]) -> Evidence:
+    """IsoScore behind the layer less that before it."""
+    return _apart(study, suites, a=AFTER, b=BEFORE, name="isoscore")
+
+
+def _apart(study: Study, suites: Sequence[str], *, a: tuple[str, str], b: tuple[str, str], name: str) -> Evidence:
+    """A measure of the vectors at place a less that at b."""
+    return difference(measure(study, a, name, suites), measure(study, b, name, suites))
+
+
+def _variance(a: tuple[str, str], b: tuple[str, str], k: int, words: str) -> tuple[Prediction, ...]:
+    """Explained variance of k components at place a less that at b in the head to head: raw, and centred."""
+    return tuple(
+        Prediction(
+            f"{words}{detail}",
+            partial(_apart, a=a, b=b, name=f"explained_variance_{k}{ending}"),
+            "less",
+            trained=True,
+            runs_of=arms.HEAD_TO_HEAD,
+            arms=(a[0], b[0]),
+        )
+        for detail, ending in DETAILS.items()
+    )
+
+
+def _never(study: Study, suites: Sequence[str]) -> Evidence:
+    """No run has an encoder of that size."""
+    return {}
+
+
+def _end(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
+    """A measure behind the layer less the same before it, by run."""
+    table = study.runs.set_index("run_id").loc[list(runs)]
+    after, before = (table[f"metric.end.{at}.{name}"] for at in ("second", "cls"))
+    return {str(run): float(value) for run, value in (after - before).dropna().items()}
+
+
+def _own(words: str, name: str, direction: str) -> Prediction:
+    """A measure behind the layer less before it, at the paper's setting: linear head, its own tasks."""
+    return Prediction(
+        f"at the paper's setting: {words}",
+        Treated({"": partial(_end, name=name)}, arms.ISOLAYER_LAYER),
+        direction,
+        trained=True,
+        on=(),
+        runs_of=arms.TRAINED,
+        decided_by="agree",
+        treatment=arms.ISOLAYER_LAYER,
+    )
+
+
+def _read_behind(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
+    """A measure of what the classifier reads: behind IsoLayer's layer, or scaled by IsoBN; by run."""
+    table = study.runs.set_index("run_id").loc[list(runs)]
+    read = table[f"metric.end.features.{name}"].where(
+        table["method.name"] != "isolayer", table[f"metric.end.second.{name}"]
+    )
+    return {str(run): float(value) for run, value in read.dropna().items()}
+
+
+LARGER = "a larger encoder"
+NEEDS = f"{LARGER}: 90 runs of roberta-large in isolayer.yaml, about 4 hours of one A100"
+CLAIMS = (
+    Claim(
+        23,
+        "The layer raises IsoScore and the score",
+        (
+            *(
+                Prediction(
+                    f"{arms.RUNS[runs]}: IsoScore, after the layer less before",
+                    _rise,
+                    "greater",
+                    trained=True,
+                    runs_of=runs,
+                    arms=(arms.ISOLAYER,),
+                )
+                for runs in (arms.HEAD_TO_HEAD, arms.LEARNED)
+            ),
+            arms.scored(arms.ISOLAYER),
+            arms.scored(arms.ISOLAYER, room=arms.ISOLAYER_GAIN, runs_of=arms.LEARNED),
+            _own("IsoScore, after the layer less before", "isoscore", "greater"),
+            arms.treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, room=arms.ISOLAYER_GAIN),
+        ),
+    ),
+    Claim(
+        24,
+        "The layer lowers EV1, less for RoBERTa-large",
+        (
+            *_variance(AFTER, BEFORE, 1, "head to head: EV1, after the layer less before"),
+            *(
+                _own(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
+                for detail, ending in DETAILS.items()
+            ),
+            Prediction(
+                f"EV1 falls less in the larger encoder (needs {LARGER})",
+                _never,
+                "less",
+                needs=NEEDS,
+                treatment=arms.ISOLAYER_LAYER,
+            ),
+        ),
+    ),
+    Claim(
+        25,
+        "On a par with IsoBN in the score; EV3 lower for BERT, higher for RoBERTa",
+        (
+            arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
+            *_variance(AFTER, SCALED, 3, "head to head: EV3, IsoLayer less IsoBN"),
+            arms.treated(
+                f"score, IsoLayer less IsoBN, alike within {SAME_SCORE}",
+                arms.ISOLAYER_LAYER,
+                "equal",
+                base=arms.ISOBN_LAYER,
+                apart=APART,
+                margin=SAME_SCORE,
+            ),
+            *(
+                arms.treated(
+                    f"EV3, IsoLayer less IsoBN{detail}",
+                    arms.ISOLAYER_LAYER,
+                    "less",
+                    value=partial(_read_behind, name=f"explained_variance_3{ending}"),
+                    base=arms.ISOBN_LAYER,
+                    apart=APART,
+                )
+                for detail, ending in DETAILS.items()
+            ),
+            Prediction(
+                f"EV3 above IsoBN's in the larger encoder (needs {LARGER})",
+                _never,
+                "greater",
+                needs=NEEDS,
+                treatment=arms.ISOLAYER_LAYER,
+            ),
+        ),
+    ),
+)
+DESIGN = Design(
+    name="isolayer",
+    page="papers/isolayer_more",
+    recordings=(arms.LEARNED,),
+    arm=arm_of,
+    claims=CLAIMS,
+    suite=task_and_encoder,
+    size="full",
+    grid=arms.LEARNED,
+)

@@ -1,0 +1,476 @@
+"""I-STAR (Rudman and Eickhoff, ICLR 2024): arms by lambda and what differs besides, and claims 6 to 15."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from statistics import fmean
+
+import numpy as np
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from isonb_lab.claims.design import PLAIN, Design, Settings
+from isonb_lab.claims.printed import printed
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.table import task_and_encoder
+from isonb_lab.claims.treated_runs import Treated, by_regime, treated_runs
+from isonb_lab.claims.treatment import Treatment
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Units, difference
+from isonb_lab.statistics.resampling import DRAWS
+from isonb_lab.statistics.seeds import LEVEL, Array, Interval
+
+from . import arms
+from .figure_2 import disagreements, nearer, too_low
+
+__all__ = [
+    "ALIKE",
+    "BY_LAYER",
+    "COSINE",
+    "DESIGN",
+    "ENDS",
+    "GAIN",
+    "HARM",
+    "ISOTROPY",
+    "LOWERED",
+    "SETTINGS",
+    "SINGLES",
+    "SWEEP",
+    "TWO_NN",
+    "WEAK_DOWN",
+    "WEAK_UP",
+    "best_setting",
+    "correlation",
+    "counted",
+]
+
+ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
+COSINE = "metric.end.tokens.mean_cosine"
+BY_LAYER = "layer.end.tokens.isoscore_star"
+TWO_NN = "layer.end.cls.two_nn"
+CLS_TWO_NN = "metric.end.cls.two_nn"
+WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"
+SWEEP = (WEAK_DOWN, PLAIN, WEAK_UP)
+ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
+SETTINGS = (WEAK_DOWN, WEAK_UP, *ENDS)
+SINGLES = tuple(f"{WEAK_DOWN}, layer {layer}" for layer in (1, 4))
+ALIKE = 0.02  # two values of IsoScore* that count as alike
+ROUNDING = 1e-9
+SMALL = "figure_2"  # the study of small samples
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The method with its weight, and what else differs from the paper's."""
+    method = settings.get("method.name", "none")
+    if method != "istar":
+        return {"none": PLAIN, "cosreg": arms.COSREG}.get(method)
+    zeta, layers = float(settings.get("method.zeta", 0.2)), settings.get("method.layers", "all")
+    words = [f"λ = {float(settings['method.weight']):+g}"]
+    words += ["unbiased"] if settings.get("method.unbiased") else []
+    words += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
+    words += [f"layer {layers}"] if layers != "all" else []
+    return ", ".join(words)
+
+
+def correlation(study: Study, suite: str) -> Interval | None:
+    """Spearman's correlation of isotropy and score over the runs of a task with all of :data:`SWEEP`; None without.
+
+    The interval is the percentile one over runs; draws in which one side is constant have no correlation.
+    """
+    runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
+    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(SWEEP)]
+    if len(runs) < 4 or runs["arm"].nunique() < len(SWEEP) or runs["score"].nunique() < 2:
+        return None
+    return _spearman(runs[[ISOTROPY, "score"]].to_numpy())
+
+
+def _spearman(both: Array) -> Interval:
+    drawn = both[np.random.default_rng(0).integers(0, len(both), (DRAWS, len(both)))]
+    low, high = np.nanquantile(_rank_correlation(drawn), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(float(_rank_correlation(both)), float(low), float(high), LEVEL, len(both), "percentile")
+
+
+def _rank_correlation(pairs: Array) -> Array:
+    """Pearson's correlation of the mid-ranks of pairs (..., n, 2); NaN where a side is constant."""
+    ranks = scipy_stats.rankdata(pairs, axis=-2)
+    a, b = np.moveaxis(ranks - ranks.mean(axis=-2, keepdims=True), -1, 0)
+    with np.errstate(invalid="ignore"):
+        found: Array = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
+    return found
+
+
+def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
+    """Of I-STAR's settings the one with the best mean score over the seeds that all have, and its lead at each seed.
+
+    The lead is over the second best. None with fewer than two settings or two seeds in common.
+    """
+    scores = {arm: units for arm in SETTINGS if (units := study.units("score", arm, [suite]))}
+    common = sorted(set.intersection(*map(set, scores.values()))) if scores else []
+    if len(scores) < 2 or len(common) < 2:
+        return None
+    *_, second, best = sorted(scores, key=lambda arm: sum(scores[arm][unit] for unit in common))
+    return best, [scores[best][unit] - scores[second][unit] for unit in common]
+
+
+def counted() -> dict[str, int]:
+    """In how many values of the printed Table 1 a method is above, level with or below another.
+
+    "above", "tie", "below": I-STAR against Base; "clear-": by more than half of the 95% interval of a difference of two
+    means of five seeds. "cos-above": CosReg against Base, "cos-over": against I-STAR.
+    """
+    means, errors = _table_1()["value"], _table_1()["std"]
+    gain, half = means["I-STAR"] - means["Base"], (errors["I-STAR"] ** 2 + errors["Base"] ** 2).div(5).pow(0.5)
+    half *= scipy_stats.t.ppf((1 + LEVEL) / 2, 5 + 5 - 2)
+    cells = {
+        "all": gain == gain,
+        "above": gain > ROUNDING,
+        "tie": gain.abs() <= ROUNDING,
+        "below": gain < -ROUNDING,
+        "clear-above": gain > half,
+        "clear-below": gain < -half,
+        "cos-above": means[arms.COSREG] - means["Base"] > ROUNDING,
+        "cos-over": means[arms.COSREG] - means["I-STAR"] > ROUNDING,
+    }
+    return {name: int(values.sum()) for name, values in cells.items()}
+
+
+def _table_1() -> pd.DataFrame:
+    table = printed("istar", "Table 1", percent=False)
+    return table.pivot_table(index=["model", "task", "metric"], columns="method", values=["value", "std"])
+
+
+def _correlations_on_stsb(study: Study, suites: Sequence[str]) -> Evidence:
+    """Over the runs of both signs and plain ones; the interval is over runs."""
+    runs = study.runs[study.runs["suite"].isin(list(suites)) & study.runs["arm"].isin([arms.LOWER, PLAIN, arms.RAISE])]
+    groups = runs.reindex(columns=["suite", ISOTROPY, "score"]).dropna().groupby("suite")
+    return {str(suite): _spearman(some[[ISOTROPY, "score"]].to_numpy()) for suite, some in groups}
+
+
+def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
+    """Each printed gain as it stands: what counts is its sign."""
+    values = _table_1()["value"]
+    gains = (values["I-STAR"] - values["Base"]).round(6)
+    return {", ".join(cell): Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in gains.items()}
+
+
+def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:
+    """TwoNN of the last layer's [CLS] vectors, an arm less none."""
+    words = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
+    change = Change(CLS_TWO_NN, arm)
+    return Prediction(words, change, direction, trained=True, runs_of=runs_of, arms=(arm,))
+
+
+def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
+    """By how much more an arm changes IsoScore* in the earlier half of the layers, whatever the sign."""
+    early, late = (
+        difference(*(_half_mean(study, name, suites, late=late) for name in (arm, PLAIN))) for late in (False, True)
+    )
+    return difference(*({unit: abs(value) for unit, value in half.items()} for half in (early, late)))
+
+
+def _both_signs(study: Study, suites: Sequence[str]) -> Evidence:
+    """The mean score of the paper's negative weights less that of its positive ones, by task and seed."""
+    sides = []
+    for weights in (arms.ISTAR_LOWER, arms.ISTAR_RAISE):
+        gains = Treated({"": "score"}, arms.istar_at(weights), arms.plain_on(arms.GLUE))(study, suites)
+        cells: dict[tuple[str, int], list[float]] = {}
+        for (name, seed), value in gains.items():
+            task, _, rest = name.partition(", weight ")
+            cells.setdefault((", ".join([task, *rest.split(", ")[1:]]), seed), []).append(value)
+        sides.append({unit: fmean(values) for unit, values in cells.items() if len(values) == len(weights)})
+    return difference(*sides)
+
+
+def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
+    """Spearman's correlation over the runs of the paper's weights and plain ones, by task and training."""
+    rows = treated_runs(study.runs, CORRELATED) + treated_runs(study.runs, arms.plain_on(CORRELATED.tasks))
+    runs = study.runs.set_index("run_id")
+    found = {}
+    for name, some in by_regime(rows).items():
+        part = runs.loc[some]
+        pairs = part.reindex(columns=[ISOTROPY, "score"]).dropna()
+        if part["method.weight"].nunique() > 1 and len(pairs) >= 4:
+            found[name] = _spearman(pairs.to_numpy())
+    return found
+
+
+def _by_layer(study: Study, runs: Sequence[str]) -> pd.DataFrame:
+    """IsoScore* of the tokens, a row a run and a column a layer; the embedding output left out."""
+    logged = study.series[(study.series["name"] == BY_LAYER) & study.series["run_id"].isin(list(runs))]
+    return logged[logged["step"] > 0].pivot(index="run_id", columns="step", values="value")
+
+
+def _whether_late(study: Study, runs: Sequence[str], *, late: bool) -> dict[str, float]:
+    """The mean over the later, or the earlier, half of the layers, by run; encoders may have different depths."""
+    found = {}
+    for run, layers in _by_layer(study, runs).iterrows():
+        values = layers.dropna()
+        half = values[(values.index > values.index.max() / 2) == late]
+        found[str(run)] = float(half.mean())
+    return found
+
+
+def _last_alone(study: Study, runs: Sequence[str]) -> dict[str, float]:
+    """The last layer less the mean of the others, by run."""
+    rows = ((str(run), layers.dropna()) for run, layers in _by_layer(study, runs).iterrows())
+    return {run: float(values.iloc[-1] - values.iloc[:-1].mean()) for run, values in rows}
+
+
+def _own_early(study: Study, suites: Sequence[str], *, treatment: Treatment) -> Evidence:
+    """By how much more the paper's weights change IsoScore* in the earlier half of the layers, whatever the sign."""
+    halves = (partial(_whether_late, late=late) for late in (False, True))
+    changes = (Treated({"": half}, treatment, arms.plain_on(treatment.tasks))(study, suites) for half in halves)
+    return difference(*({unit: abs(value) for unit, value in one.items()} for one in changes))
+
+
+def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
+    """By how much three ways to compute IsoScore differ."""
+    return disagreements()
+
+
+def _half_mean(study: Study, arm: str, suites: Sequence[str], *, late: bool) -> Units:
+    """Mean of IsoScore* of tokens over the later, or the earlier, half of the layers, keyed by (suite, seed)."""
+    logged = study.logged(BY_LAYER, arm, suites)
+    logged = logged[logged["step"] > 0]  # layer 0 is the embedding output
+    half = logged[(logged["step"] > logged.groupby("suite")["step"].transform("max") / 2) == late]
+    return {(str(s), int(k)): float(v) for (s, k), v in half.groupby(["suite", "seed"])["value"].mean().items()}
+
+
+def _last_less_others(study: Study, suites: Sequence[str]) -> Units:
+    """IsoScore* with a raised isotropy at the last layer less its mean over the others, keyed by (suite, seed)."""
+    logged = study.logged(BY_LAYER, WEAK_UP, suites)
+    apart = {}
+    for (suite, seed), run in logged[logged["step"] > 0].sort_values("step").groupby(["suite", "seed"]):
+        apart[str(suite), int(seed)] = float(run["value"].iloc[-1] - run["value"].iloc[:-1].mean())
+    return apart
+
+
+LOWERED, RAISED = arms.istar_at(arms.ISTAR_LOWER), arms.istar_at(arms.ISTAR_RAISE)
+CORRELATED = arms.istar_at((*arms.ISTAR_LOWER, 0.5, *arms.ISTAR_RAISE), ("rte", "stsb", "squad"))
+WEIGHT = "the task or the weight"
+# What claims 14 and 15 take for granted: without a gain there is none to lose.
+GAIN = arms.treated(
+    "score, λ of -5, -3, -1 less none", LOWERED, room=arms.ISTAR_GAIN, depends=WEIGHT, arms=(arms.LOWER,)
+)
+HARM = arms.treated("score, λ of 1, 3, 5 less none", RAISED, "less", depends=WEIGHT, arms=(arms.RAISE,))
+NO_GAIN = "It takes a gain of λ < 0 for granted. With ζ = 1 the loss has no gradient: that is plain training."
+CLAIMS = (
+    Claim(
+        6,
+        "IsoScore underestimates small samples; shrinkage brings it nearer to the truth",
+        (
+            Prediction("IsoScore of fewer points than dimensions less the truth", too_low, on=(), runs_of=SMALL),
+            Prediction("nearer to the truth with ζ of 0.2 to 0.8 than with 0", nearer, "greater", on=(), runs_of=SMALL),
+        ),
+        remark="Figure 2: clouds whose covariance is known; intervals over disjoint samples.",
+    ),
+    Claim(
+        7,
+        "IsoScore* with ζ = 0 is IsoScore",
+        (
+            Prediction(
+                "largest difference of three ways to compute it",
+                _three_ways,
+                "equal",
+                1e-9,
+                decided_by="all",
+                on=(),
+            ),
+        ),
+        kind="identity",
+    ),
+    Claim(
+        8,
+        "λ < 0 improves most cells, λ > 0 harms most, the best λ is negative in all",
+        (
+            arms.scored(arms.LOWER),
+            arms.scored(arms.RAISE, direction="less"),
+            arms.scored(arms.LOWER, arms.RAISE),
+            arms.scored(WEAK_DOWN, room=arms.ISTAR_GAIN, runs_of=""),
+            arms.scored(WEAK_UP, direction="less", runs_of=""),
+            arms.scored(WEAK_DOWN, WEAK_UP, runs_of=""),
+            GAIN,
+            HARM,
+            Prediction(
+                "at the paper's setting: score, mean of λ of -5, -3, -1 less mean of λ of 1, 3, 5",
+                _both_signs,
+                "greater",
+                trained=True,
+                on=(),
+                runs_of=arms.TRAINED,
+                decided_by="agree",
+                treatment=LOWERED,
+                arms=(arms.LOWER, arms.RAISE),
+            ),
+        ),
+        remark="In the head to head each sign has the strength that its tuning chose.",
+    ),
+    Claim(
+        9,
+        "Isotropy and score are negatively correlated on RTE, STS-B and SQuAD",
+        (
+            Prediction(
+                "STS-B: Spearman's correlation of IsoScore* and score over runs",
+                _correlations_on_stsb,
+                trained=True,
+                on=("STS-B",),
+                runs_of="evidence_methods",
+                arms=(arms.LOWER, arms.RAISE),
+            ),
+            Prediction(
+                "at the paper's setting: Spearman's correlation of IsoScore* and score over runs",
+                _own_correlations,
+                trained=True,
+                on=(),
+                runs_of=arms.TRAINED,
+                decided_by="agree",
+                treatment=CORRELATED,
+            ),
+        ),
+    ),
+    Claim(
+        10,
+        "In Table 1 I-STAR is above Base in most values",
+        (Prediction("I-STAR less Base, as printed", _printed_gains, "greater", decided_by="most", on=()),),
+        kind="printed",
+    ),
+    Claim(
+        11,
+        "CosReg changes the mean, not IsoScore*",
+        (
+            Prediction(
+                "mean cosine of the last layer's tokens, CosReg less none",
+                Change(COSINE, arms.COSREG),
+                trained=True,
+                runs_of=arms.HEAD_TO_HEAD,
+                arms=(arms.COSREG,),
+            ),
+            Prediction(
+                f"IsoScore* of the tokens of all layers, CosReg less none, alike within {ALIKE}",
+                Change(ISOTROPY, arms.COSREG),
+                "equal",
+                ALIKE,
+                trained=True,
+                runs_of=arms.HEAD_TO_HEAD,
+                arms=(arms.COSREG,),
+            ),
+            arms.treated("mean cosine, CosReg less none", arms.COSREG_AT_1, "less", value=COSINE),
+            arms.treated(
+                f"IsoScore* of the tokens of all layers, alike within {ALIKE}",
+                arms.COSREG_AT_1,
+                "equal",
+                value=ISOTROPY,
+                margin=ALIKE,
+            ),
+        ),
+    ),
+    Claim(
+        12,
+        "λ < 0 lowers, λ > 0 raises the intrinsic dimension in later layers",
+        (
+            _dimension(arms.LOWER, "less", arms.HEAD_TO_HEAD),
+            _dimension(arms.RAISE, "greater", arms.HEAD_TO_HEAD),
+            _dimension(WEAK_DOWN, "less"),
+            _dimension(WEAK_UP, "greater"),
+            arms.treated(
+                "TwoNN, λ of -5, -3, -1 less none",
+                LOWERED,
+                "less",
+                value=CLS_TWO_NN,
+                depends=WEIGHT,
+                arms=(arms.LOWER,),
+            ),
+            arms.treated("TwoNN, λ of 1, 3, 5 less none", RAISED, value=CLS_TWO_NN, depends=WEIGHT, arms=(arms.RAISE,)),
+        ),
+    ),
+    Claim(
+        13,
+        "I-STAR acts mainly on early layers; the last stays less isotropic even with λ > 0",
+        (
+            *(
+                Prediction(
+                    f"|change of IsoScore*|, {arm}, early less late layers",
+                    partial(_early, arm=arm),
+                    "greater",
+                    trained=True,
+                    arms=(arm,),
+                )
+                for arm in (WEAK_DOWN, WEAK_UP)
+            ),
+            Prediction(
+                f"IsoScore*, {WEAK_UP}, last layer less the others",
+                _last_less_others,
+                trained=True,
+                arms=(WEAK_UP,),
+            ),
+            *(
+                Prediction(
+                    f"at the paper's setting: |change of IsoScore*|, {words}, early less late layers",
+                    partial(_own_early, treatment=treatment),
+                    "greater",
+                    trained=True,
+                    on=(),
+                    runs_of=arms.TRAINED,
+                    decided_by="agree",
+                    depends=WEIGHT,
+                    treatment=treatment,
+                )
+                for words, treatment in (("λ of -5, -3, -1", LOWERED), ("λ of 1, 3, 5", RAISED))
+            ),
+            Prediction(
+                "at the paper's setting: IsoScore*, λ of 1, 3, 5, last layer less the others",
+                Treated({"": _last_alone}, RAISED),
+                trained=True,
+                on=(),
+                runs_of=arms.TRAINED,
+                decided_by="agree",
+                depends=WEIGHT,
+                treatment=RAISED,
+            ),
+        ),
+    ),
+    Claim(
+        14,
+        "ζ = 0 and ζ = 1 both cost score",
+        (
+            arms.treated(
+                "score, ζ = 0 less ζ of 0.2",
+                arms.istar_at(arms.ISTAR_LOWER, zeta=(0,)),
+                "less",
+                base=LOWERED,
+                room=arms.ISTAR_GAIN,
+                depends=WEIGHT,
+                arms=(arms.LOWER,),
+            ),
+        ),
+        remark=NO_GAIN,
+        premise=(GAIN,),
+    ),
+    Claim(
+        15,
+        "A penalty on all layers scores higher than on single ones",
+        (
+            arms.treated(
+                "score, single layers less all layers",
+                arms.istar_at(arms.ISTAR_LOWER, layers=range(1, 25)),
+                "less",
+                base=LOWERED,
+                room=arms.ISTAR_GAIN,
+                depends="the task or the layer",
+                arms=(arms.LOWER,),
+            ),
+        ),
+        remark=NO_GAIN,
+        premise=(GAIN,),
+    ),
+)
+DESIGN = Design(
+    name="istar",
+    page="papers/istar_more",
+    recordings=(arms.LEARNED,),
+    arm=arm_of,
+    claims=CLAIMS,
+    suite=task_and_encoder,
+    size="full",
+    grid=arms.LEARNED,
+)

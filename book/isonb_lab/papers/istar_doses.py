@@ -1,0 +1,107 @@
+"""I-STAR at other doses: is lowering isotropy harmful, or is λ = -1 too strong, or too early?
+
+The claims are no paper's: they are what the losses at lambda = -1 may be due to. "late", "turned" and "released" were
+added when runs had been seen. λ = -1 with zeta 0.2, without pads and with grouped lengths is a setting of ours: neither
+the paper nor its code has it. "released" has the code's pads and lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from isonb_lab.claims.design import PLAIN, Design, Settings
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Units, difference
+
+__all__ = ["ARMS", "DESIGN", "FULL", "ISOTROPY", "RELEASED", "SHRUNK", "objective"]
+
+FULL, THIRD, TENTH = "λ = -1", "λ = -0.3", "λ = -0.1"
+LATE, RANDOM, SHRUNK, RELEASED = (
+    "λ = -1 from the second epoch",
+    "λ = -1, random direction",
+    "λ = -1, ζ = 0.8",
+    "λ = -1, padding as points",
+)
+ARMS = (PLAIN, FULL, THIRD, TENTH, LATE, RANDOM, SHRUNK, RELEASED)
+ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
+SMALL = 0.02  # a change of the score that doesn't count
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The dose of a run, or none."""
+    method = settings.get("method.name", "none")
+    if method != "istar":
+        return PLAIN if method == "none" else None
+    asked = {
+        LATE: "method.after" in settings,
+        RANDOM: "method.direction" in settings,
+        SHRUNK: float(settings.get("method.zeta", 0.2)) != 0.2,
+        RELEASED: bool(settings.get("method.include_pads")),
+    }
+    others = [arm for arm, there in asked.items() if there]
+    return others[0] if others else f"λ = {float(settings['method.weight']):g}"
+
+
+def objective(study: Study, arm: str, suites: Sequence[str] | None = None) -> Units:
+    """What I-STAR minimises at lambda = -1, at the end of a run: validation loss - (1 - IsoScore*), one a run.
+
+    The loss is that of the held-out rows at the last validation; IsoScore* is that of all tokens of all layers.
+    """
+    logged = study.logged("step.validation.loss", arm, suites).sort_values("step").groupby("run_id").last()
+    losses = {(row.suite, int(row.seed)): float(row.value) for row in logged.itertuples()}
+    scores = study.units(ISOTROPY, arm, suites)
+    return {unit: losses[unit] - (1 - scores[unit]) for unit in sorted(set(losses) & set(scores))}
+
+
+def _objective(study: Study, suites: Sequence[str], *, arm: str, other: str) -> Evidence:
+    """The objective of an arm less that of another."""
+    return difference(objective(study, arm, suites), objective(study, other, suites))
+
+
+def _alike(arm: str) -> Prediction:
+    return Prediction(
+        f"score, {arm} less none, alike within {SMALL}", Change("score", arm), "equal", SMALL, trained=True
+    )
+
+
+CLAIMS = (
+    Claim(
+        "harm",
+        "λ = -1 lowers the score",
+        (Prediction("score, λ = -1 less none", Change("score", FULL), "less", trained=True),),
+    ),
+    Claim("strong", "Weaker penalties leave the score as it is", (_alike(THIRD), _alike(TENTH))),
+    Claim("early", "A penalty from the second epoch on leaves the score as it is", (_alike(LATE),)),
+    Claim("direction", "A step of the same length in a random direction leaves the score as it is", (_alike(RANDOM),)),
+    Claim(
+        "objective",
+        "Plain training ends lower by I-STAR's own objective",
+        (Prediction("objective, none less λ = -1", partial(_objective, arm=PLAIN, other=FULL), "less"),),
+    ),
+    Claim(
+        "late",
+        "A penalty from the second epoch on loses less, and ends lower in its own objective than plain training",
+        (
+            Prediction(f"score, {LATE} less λ = -1", Change("score", LATE, FULL), "greater", trained=True),
+            Prediction(f"objective, {LATE} less none", partial(_objective, arm=LATE, other=PLAIN), "less"),
+        ),
+    ),
+    Claim(
+        "turned",
+        "A step of the same length in a random direction loses less",
+        (Prediction(f"score, {RANDOM} less λ = -1", Change("score", RANDOM, FULL), "greater", trained=True),),
+    ),
+    Claim(
+        "released",
+        "With padding as points and mixed lengths, as released, λ = -1 loses less",
+        (Prediction(f"score, {RELEASED} less λ = -1", Change("score", RELEASED, FULL), "greater", trained=True),),
+    ),
+)
+DESIGN = Design(
+    name="istar_doses",
+    page="results/too_strong",
+    recordings=("istar_doses",),
+    arm=arm_of,
+    claims=CLAIMS,
+)

@@ -1,0 +1,109 @@
+"""What chapters do with models while they run: fine-tuned ones kept, layers behind them, pairs of sentences read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.measures.registry import measure_all
+from isonb.models.loading import Encoder, TokenizedSentences, hidden_states
+from isonb_lab.encoders.vectors import Pool, distinct, embed
+from isonb_lab.engines.finetune import prepare
+from isonb_lab.engines.second_phase import Features, SecondModel, features, fit_second
+from isonb_lab.engines.stages import Finetuning, Series, work_folder
+from isonb_lab.engines.trainer import train
+from isonb_lab.methods import SecondPhase, method_from
+
+SHAPE = ("isoscore", "isoscore_unbiased", *(f"explained_variance_{k}{end}" for end in ("", "_centered") for k in "123"))
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """A model that has learned its task, frozen, and what its head reads of the training and the validation rows."""
+
+    run: Finetuning
+    train: Features
+    held: Features
+    seconds: float
+
+    def layered(self, options: Mapping[str, Any], *, trained: bool = True, **changes: Any) -> Layered:
+        """The module of a method with two phases behind the frozen model, trained unless it needs no training.
+
+        ``options``: the method's name and options; ``changes`` replace fields of its
+        :class:`~isonb_lab.methods.base.SecondPhase`.
+        """
+        seed, cloud = self.run.settings.seed, self.train.cloud
+        phase: SecondPhase = replace(method_from(dict(options)).second(cloud, seed), **changes)
+        model = SecondModel(self.run.model, phase, cloud.shape[-1], self.run.task.outputs)
+        began = time.perf_counter()
+        series = fit_second(model, phase, self.train, seed=seed) if trained else {}
+        return Layered(self, model, series, time.perf_counter() - began)
+
+
+@dataclass(frozen=True)
+class Layered:
+    """A fine-tuned model with a module behind it, and the losses of each update."""
+
+    tuned: FineTuned
+    model: SecondModel
+    series: Series
+    seconds: float
+
+    @torch.no_grad()
+    def measured(self) -> dict[str, float | None]:
+        """Score and shape of the validation cloud ("before.", "after."), of the training cloud ("train.", after).
+
+        ``changed`` is the share of validation rows whose answer is another one.
+        """
+        tuned, module = self.tuned, self.model.module
+        split, main = tuned.run.splits["validation"], tuned.run.task.metrics[0]
+        before, after = tuned.run.model.head(tuned.held.cloud), self.model.logits(tuned.held)
+        measured: dict[str, float | None] = {
+            "before.score": split.score(before)[main],
+            "after.score": split.score(after)[main],
+            "changed": float((before.argmax(1).cpu() != after.argmax(1)).double().mean()),
+        }
+        clouds = {"before": tuned.held.cloud, "after": module(tuned.held.cloud), "train": module(tuned.train.cloud)}
+        for where, cloud in clouds.items():
+            measured |= {f"{where}.{name}": value for name, value in measure_all(cloud.double(), SHAPE).items()}
+        return measured
+
+
+def fine_tune(config: Mapping[str, Any], data: str | Path | None = None) -> FineTuned:
+    """Fine-tune a configuration, as in :func:`~isonb_lab.runs.settings.plan`, without a method."""
+    run = prepare(dict(config) | {"method": "none"}, data)
+    began = time.perf_counter()
+    with work_folder(None) as folder:
+        train(run, folder, resumable=False, progress=False)
+    took = time.perf_counter() - began
+    run.model.requires_grad_(False)
+    learned_from, held = (features(run, run.splits[name]) for name in ("train", "validation"))
+    return FineTuned(run, learned_from, held, took)
+
+
+def pair_batches(
+    encoder: Encoder, first: Sequence[str], second: Sequence[str], batch_size: int = 32, max_length: int = 128
+) -> list[tuple[Tensor, Tensor]]:
+    """Hidden states (L+1, B, T, d) and masks (B, T) of sentence pairs, each pair as one input, in batches in order."""
+    batches = []
+    for start in range(0, len(first), batch_size):
+        sides = (list(side[start : start + batch_size]) for side in (first, second))
+        tokens = encoder.tokenizer(*sides, padding=True, truncation=True, max_length=max_length, return_tensors="pt")
+        mask = tokens["attention_mask"].bool()
+        batches.append((hidden_states(encoder, tokens["input_ids"], mask), mask))
+    return batches
+
+
+def embed_pairs(
+    encoder: Encoder, first: Sequence[str], second: Sequence[str], vector: Pool, *, max_length: int = 128
+) -> tuple[Tensor, Tensor]:
+    """The vectors (n, d) of the first and of the second sentence of each pair; each sentence is encoded once."""
+    texts, one, other = distinct(first, second)
+    (vectors,) = embed(encoder, TokenizedSentences.read(encoder, texts, max_length), [vector], 64, progress=False)
+    return vectors[one], vectors[other]

@@ -1,0 +1,93 @@
+"""What each method of the head to head gains over all tasks together.
+
+A task has few seeds, and its rows set a limit to what can be seen. Over several tasks the same seeds show more. The
+tasks' scores are of different kinds, so each gain is first divided by what plain training adds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import pandas as pd
+
+from isonb_lab.claims.comparing import OPEN, WORDS
+from isonb_lab.claims.study import PLAIN, Study
+from isonb_lab.claims.verdicts import FEWEST, difference
+from isonb_lab.statistics.paired import paired_tests
+from isonb_lab.statistics.seeds import student
+
+from .arms import METHODS
+
+__all__ = ["over_tasks", "seed_means", "steady"]
+
+COLUMNS = ("arm", "tasks", "n", "mean", "low", "high", "visible", "p", "carried")
+
+
+def seed_means(gains: Mapping[tuple[str, int], float], units: Mapping[str, float]) -> list[float]:
+    """The mean gain of each seed over the tasks, each in its task's unit; only seeds that every task has.
+
+    >>> gains = {("a", 1): 0.02, ("b", 1): 0.1, ("a", 2): 0.04, ("b", 2): 0.3, ("a", 3): 0.5}
+    >>> [round(mean, 3) for mean in seed_means(gains, {"a": 0.2, "b": 0.5})]
+    [0.15, 0.4]
+    """
+    seeds = sorted(set.intersection(*({s for task, s in gains if task == name} for name in units))) if units else []
+    return [fmean(gains[task, seed] / unit for task, unit in units.items()) for seed in seeds]
+
+
+def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: float = 0.95) -> pd.DataFrame:
+    """The gain of each method over all tasks on which no plain run failed, or over ``suites``.
+
+    A gain is a share of the plain model's mean lead over the majority baseline: 0.01 is a hundredth of what training
+    adds. So a task counts where plain training always learned it. Student's interval is over the means of the seeds, so
+    it speaks of new seeds on these tasks. Columns: ``arm``, ``tasks`` (how many; a task where a method has no working
+    setting isn't among them), ``n`` (seeds), ``mean``, ``low``, ``high``, ``visible`` (the minimum detectable effect at
+    the first step of Holm's method), ``p`` by Holm's method over the methods, ``carried`` (the task without which the
+    interval holds 0, if one carries it) and ``outcome``: what one task carries is no outcome of all. A method with
+    fewer than three seeds has no row.
+    """
+    chosen = steady(study) if suites is None else tuple(suites)
+    leads = {suite: study.lead(PLAIN, suite) for suite in chosen}
+    broken = study.no_setting
+    rows: list[tuple[str, int, list[float], str]] = []
+    for arm in METHODS:
+        units = {s: lead.estimate for s, lead in leads.items() if lead is not None and (arm, s) not in broken}
+        gains = difference(study.units("score", arm), study.units("score", PLAIN))
+        values = seed_means(gains, units)
+        if len(values) >= FEWEST:
+            rows.append((arm, len(units), values, _carried(gains, units, level)))
+    tests = paired_tests({arm: values for arm, _, values, _ in rows}, level=level)
+    table = [
+        (
+            arm,
+            tasks,
+            m.n,
+            m.estimate,
+            m.low,
+            m.high,
+            test.visible,
+            test.p,
+            carried,
+            OPEN if carried else WORDS[test.verdict],
+        )
+        for arm, tasks, _, carried in rows
+        for test in [tests[arm]]
+        for m in [test.interval]
+    ]
+    return pd.DataFrame(table, columns=[*COLUMNS, "outcome"])
+
+
+def _carried(gains: Mapping[tuple[str, int], float], units: Mapping[str, float], level: float) -> str:
+    """The task without which the interval of the mean holds 0, though it doesn't with all; empty without one."""
+    if len(units) < 2 or not student(seed_means(gains, units), level=level).excludes():
+        return ""
+    rest = {task: {name: unit for name, unit in units.items() if name != task} for task in units}
+    left = (task for task, some in rest.items() if not student(seed_means(gains, some), level=level).excludes())
+    return next(left, "")
+
+
+def steady(study: Study) -> tuple[str, ...]:
+    """The tasks on which no run of plain training failed."""
+    failures = study.failures()
+    plain = failures[failures["arm"] == PLAIN].set_index("suite")["failed"]
+    return tuple(suite for suite in study.suites if plain.get(suite, 1) == 0)

@@ -1,0 +1,155 @@
+"""The book's encoders with nothing done to them: what the page itself expects of them, claims 26 to 28."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore, isoscore_star
+from isonb.measures.registry import titles
+from isonb.measures.spectrum import anisotropy
+from isonb_lab.claims.design import PLAIN as NONE
+from isonb_lab.claims.design import TASK_NAMES, Design, Settings
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, difference
+from isonb_lab.runs.protocols import PROTOCOLS
+
+from .arms import HEAD_TO_HEAD
+from .pairs import PLAIN_VECTORS, TRANSFORMS, pair_gain
+
+__all__ = [
+    "AVERAGES",
+    "DESIGN",
+    "EMBEDDED",
+    "GENERATED",
+    "GLUE",
+    "MEASURES",
+    "METHODS",
+    "MINILM",
+    "PLAIN",
+    "SETS",
+    "SUBSETS",
+    "TINY",
+    "isotropic_readings",
+]
+
+MINILM, TINY, EMBEDDED = "minilm", "tiny", "tiny, embedded"
+GLUE = ("CoLA", "MRPC", "RTE", "STS-B")
+TAUGHT = ("SST-2", "CoLA", "MRPC", "STS-B")  # with minilm in the head to head
+GENERATED = ("acceptability", "paraphrase", "entailment", "similarity", "sentiment", "span")
+SETS = {f"sts{year}": f"STS-{year}" for year in range(12, 17)} | {"stsb_test": "STS-B, test", "sickr": "SICK-R"}
+SUBSETS = tuple(SETS.values())[:5]  # sets that consist of subsets
+AVERAGES = ("mean", "all")
+PLAIN = {name: PLAIN_VECTORS[name] for name in ("last", "first_last")}
+METHODS = {name: TRANSFORMS[name] for name in ("zero_mean", "whitening", "softdecay")}
+SIGNS = {"anisotropy_1": 1, "anisotropy_1_centered": 1, "isoscore": -1, "isoscore_star": -1, "mean_cosine": 1}
+# What grows as vectors become less isotropic comes with +1.
+MEASURES = {name: (title, SIGNS[name]) for name, title in titles(*SIGNS).items()}
+RATE = PROTOCOLS["embedded"]["finetune"]["learning_rate"]
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The encoder and its protocol; in similarity the vectors that are compared."""
+    method = settings.get("method.name", "none")
+    if settings["experiment"] == "similarity":
+        return PLAIN[settings.get("layers", "first_last")] if method == "none" else METHODS.get(method)
+    if settings["experiment"] != "finetune" or method != "none":
+        return None
+    return EMBEDDED if settings["learning_rate"] == RATE and settings["model"] == TINY else settings["model"]
+
+
+def suite_of(settings: Settings) -> str:
+    """The task in print."""
+    task = str(settings["task"])
+    return SETS.get(task) or TASK_NAMES.get(task) or task.removeprefix("english_")
+
+
+def _lead(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
+    """How far an arm's score lies above the majority baseline."""
+    leads = {suite: study.lead(arm, suite) for suite in suites}
+    return {suite: lead for suite, lead in leads.items() if lead is not None}
+
+
+def _move(study: Study, suites: Sequence[str], *, measure: str) -> Evidence:
+    """A measure of minilm's validation [CLS] vectors, the end of a run less its start."""
+    end, start = (study.units(f"metric.{when}.cls.{measure}", NONE, suites) for when in ("end", "start"))
+    return difference(end, start)
+
+
+def _gains(study: Study, suites: Sequence[str], *, method: str) -> Evidence:
+    """One cell a set and protocol; a set without subsets has one."""
+    places = [(s, p) for s in SETS.values() for p in (AVERAGES if s in SUBSETS else ("all",))]
+    gains = {f"{s}, {p}" if s in SUBSETS else s: pair_gain(study, method, s, p) for s, p in places}
+    return {cell: gain for cell, gain in gains.items() if gain is not None}
+
+
+def isotropic_readings(n: int, d: int, draws: int = 4) -> dict[str, float]:
+    """What common measures read on isotropic Gaussian samples of n rows in d dimensions, the mean of a few draws.
+
+    >>> round(isotropic_readings(4000, 4)["IsoScore"], 2)
+    1.0
+    """
+    x = torch.randn(draws, n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values = {
+        "A1 raw": anisotropy(x, 1)[..., 0],
+        "A1 centred": anisotropy(x, 1, center=True)[..., 0],
+        "IsoScore": isoscore(x),
+        "IsoScore*": isoscore_star(x, 0.2),
+        "mean cosine": mean_cosine(x),
+    }
+    return {name: float(value.mean()) for name, value in values.items()}
+
+
+ABOVE = "score less that of the majority baseline"
+CLAIMS = (
+    Claim(
+        26,
+        "Plain fine-tuning is above the majority baseline",
+        (
+            Prediction(f"{MINILM}, GLUE: {ABOVE}", partial(_lead, arm=MINILM), "greater", on=GLUE),
+            Prediction(f"{TINY}, generated tasks: {ABOVE}", partial(_lead, arm=EMBEDDED), "greater", on=GENERATED),
+        ),
+    ),
+    Claim(
+        27,
+        "Plain fine-tuning makes minilm's [CLS] vectors less isotropic, by every measure",
+        tuple(
+            Prediction(
+                f"head to head: {name}, end less start",
+                partial(_move, measure=measure),
+                "greater" if sign > 0 else "less",
+                trained=True,
+                runs_of=HEAD_TO_HEAD,
+                on=TAUGHT,
+            )
+            for measure, (name, sign) in MEASURES.items()
+        ),
+    ),
+    Claim(
+        28,
+        "Whitening and SoftDecay raise the similarity scores of minilm",
+        tuple(
+            Prediction(
+                f"{METHODS[key]} less plain, points",
+                partial(_gains, method=METHODS[key]),
+                "greater",
+                on=(),
+                depends="the set",
+            )
+            for key in ("whitening", "softdecay")
+        ),
+        remark="Intervals over pairs; the sets with subsets by two protocols.",
+    ),
+)
+DESIGN = Design(
+    name="plain_encoders",
+    page="results/plain_encoders",
+    recordings=("baselines",),
+    arm=arm_of,
+    suite=suite_of,
+    claims=CLAIMS,
+    grid="baselines",
+)

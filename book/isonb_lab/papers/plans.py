@@ -1,0 +1,164 @@
+"""What each plan asked, and what became of it: every hypothesis with its answer, or why there is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from isonb_lab.claims.verdicts import NOT_SEEN, NOT_TESTABLE, SEEN, UNTESTED, Judgement
+from isonb_lab.papers.studies import load_study
+from isonb_lab.places import RECORDINGS_FOLDER
+from isonb_lab.runs.recordings import FOLDER, recorded, scored
+from isonb_lab.sweeps.cost import estimate
+from isonb_lab.sweeps.grids import load_grid
+
+from . import arms, dial, dose, evidence_methods, failed_runs
+
+__all__ = ["PLANS", "Answer", "answers", "hypotheses", "text_of"]
+
+PLANS = ("evidence_plan", "dial_plan", "read_where_plan", "own_cells_plan", "deployed_plan", "real_models_plan")
+# whose study says what its recording answers
+STUDIED = {"read_where_plan": "read_where", "deployed_plan": "deployed", "real_models_plan": "real_models"}
+EXPERIMENTS = RECORDINGS_FOLDER.parent / "experiments"
+ANSWERED, OPEN, NOT_RUN = "answered", "open", "not run"
+PLACES = {"english_sentiment": "sentiment (tiny)", "sst2": "SST-2 (tiny)"}
+DOSES = ("D1", "D2", "D3", "D4", "D5")
+RELEASED = ("I1", "I2", "I3", "I4")
+PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``status``: "answered", "open" or "not run"; ``why``: the outcome, or why there is none."""
+
+    plan: str
+    hypothesis: str
+    asks: str
+    status: str
+    why: str
+
+
+def text_of(plan: str) -> str:
+    """A plan as it stands now."""
+    return (EXPERIMENTS / f"{plan}.md").read_text(encoding="utf-8")
+
+
+def hypotheses(plan: str) -> dict[str, str]:
+    """The hypotheses of a plan by their name, in its order: rows of its tables that begin with a letter and number.
+
+    A plan of claims has rows that begin with the claims' numbers; a row of several claims is several.
+
+    >>> list(hypotheses("dial_plan"))[:2]
+    ['H1', 'H2']
+    """
+    named = dict(re.findall(r"^\| ([A-Z]\d+) \| ([^|]+?) \|", text_of(plan), re.MULTILINE))
+    return {name: asks for name, asks in named.items() if not name.startswith("C")} | _claims(plan)
+
+
+def _claims(plan: str) -> dict[str, str]:
+    """The claims that a plan asks about: "2" or "23 to 25", "8, I-STAR"."""
+    rows = re.findall(r"^\| (C\d(?: \w+)?|\d+(?: to \d+)?)(?:, [^|]+)? \| ([^|]+?) \|", text_of(plan), re.MULTILINE)
+    found: dict[str, str] = {}
+    for names, asks in rows:
+        first, _, last = names.partition(" to ")
+        every = [f"{k}" for k in range(int(first), int(last) + 1)] if last else [first]
+        for name in every:
+            found.setdefault(f"claim {name}", asks)
+    return found
+
+
+def answers(judged: Mapping[str, Sequence[Judgement]]) -> list[Answer]:
+    """Every hypothesis of every plan with its answer. ``judged``: the verdicts of the studies by name."""
+    of_claims = {f"claim {one.claim.number}": one for some in judged.values() for one in some}
+    rows = []
+    for plan in PLANS:
+        known = _of_dial() if plan == "dial_plan" else _of_doses() | _of_evidence() if plan == "evidence_plan" else {}
+        if plan in STUDIED:
+            known = _of_study(plan)
+        for name, asks in hypotheses(plan).items():
+            if name.startswith("claim"):
+                status, why = _of_claim(plan, of_claims.get(name))
+            else:
+                status, why = known.get(name, (NOT_RUN, "no run of it is recorded"))
+            rows.append(Answer(plan, name, asks, status, why))
+    return rows
+
+
+def _of_claim(plan: str, verdict: Judgement | None) -> tuple[str, str]:
+    """A claim that was planned: by the runs of the plan, not by those of another setting."""
+    if verdict is None:
+        return NOT_RUN, "no run of it is recorded"
+    if plan == "evidence_plan":
+        return ANSWERED, f"run as planned; the claim is {verdict.words}"
+    told = [part for part in verdict.predictions if part.prediction.treatment and part.outcome != NOT_TESTABLE]
+    if not told:
+        return NOT_RUN, "no run at the paper's setting is recorded"
+    if verdict.outcome in (SEEN, NOT_SEEN, UNTESTED):
+        return OPEN, "a part of it is run at the paper's setting"
+    return (OPEN if verdict.outcome in ("inconclusive", NOT_TESTABLE) else ANSWERED), verdict.words
+
+
+def _of_doses() -> dict[str, tuple[str, str]]:
+    """D1 to D5 by task and place, and what of them was not run."""
+    runs = scored(recorded("evidence_dose").runs)
+    found: dict[str, dict[str, list[str]]] = {name: {} for name in DOSES}
+    for task, words in PLACES.items():
+        for place in dose.PLACES:
+            for one in dose.hypotheses(dose.levels(dose.task_runs(runs, task), place)):
+                found[one.name].setdefault(one.outcome, []).append(f"{words} {place}")
+    return {
+        name: (
+            OPEN if "open" in outcomes else ANSWERED,
+            "; ".join(f"{outcome} on {' and '.join(where)}" for outcome, where in outcomes.items())
+            + "; not run on STS-B (minilm), whose run takes ten minutes",
+        )
+        for name, outcomes in found.items()
+    }
+
+
+def _of_evidence() -> dict[str, tuple[str, str]]:
+    """I1 to I4 and H1 to H3."""
+    longer = load_study("evidence_methods")
+    cells = evidence_methods.cells(longer)
+    short = [suite for suite in longer.suites if evidence_methods.last_pass(longer, suite).high > arms.POINT / 2]
+    gained = int((cells.low > arms.POINT).sum())
+    anew = failed_runs.with_new_seeds()
+    shares = " against ".join(f"{one.estimate * one.n:.0f} of {one.n}" for one in (anew.methods, anew.plain))
+    held = anew.methods.estimate < anew.plain.estimate and anew.p < 0.05
+    cost = estimate(load_grid("evidence_istar", "full"))
+    released = (FOLDER / "evidence_istar").is_dir()
+    asked = (
+        (OPEN, "recorded and not judged yet")
+        if released
+        else (
+            NOT_RUN,
+            f"{cost.runs} runs, {cost.cpu_hours:.0f} hours of one core; own_cells_plan asks for -5 to 5 in fewer",
+        )
+    )
+    return dict.fromkeys(RELEASED, asked) | {
+        "H1": (
+            OPEN,
+            f"{gained} of {len(cells)} cells gains a point; two tasks are asked for, and "
+            f"{' and '.join(short) or 'none'} was cut short",
+        ),
+        "H2": (
+            ANSWERED if held else OPEN,
+            f"{'holds' if held else 'open'}: {shares} runs failed (p = {anew.p:.3f}); STS-B at 2e-4 not run",
+        ),
+        "H3": (NOT_RUN, "needs plain training as long as IsoLayer's second phase; read_where_plan asks again"),
+    }
+
+
+def _of_dial() -> dict[str, tuple[str, str]]:
+    """H1 to H9 of the dial."""
+    tables = {name: dial.read(name) for name in ("scores", "best", "parts")}
+    return {one.name: (OPEN if one.word == "open" else ANSWERED, one.word) for one in dial.judge(tables)}
+
+
+def _of_study(plan: str) -> dict[str, tuple[str, str]]:
+    """What the study of a plan says of its hypotheses, by its ``answers()``: name, status and why."""
+    name = STUDIED[plan]
+    if not (FOLDER / name).is_dir():
+        return {}
+    return dict.fromkeys(hypotheses(plan), (OPEN, "recorded and not judged here"))

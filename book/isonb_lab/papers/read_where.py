@@ -1,0 +1,253 @@
+"""Round where it is read: doses, failures, weight and length of ``read_where_plan.md``, judged as it says.
+
+A dose is plain training and six levels, each a weight of ``log_isoscore`` on what the classifier reads. Levels are
+named by the participation ratio that they reached there. A part is judged on the seeds that all its arms have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from isonb_lab.claims.table import failed
+from isonb_lab.runs.recordings import recorded, scored
+from isonb_lab.statistics.paired import PairedTest, paired_tests
+from isonb_lab.statistics.seeds import Interval, StatsError, holm, minimum_detectable, paired_p, share, student
+
+__all__ = ["ARMS", "DOSES", "Dose", "Slope", "doses", "failures", "hypotheses", "levels", "runs", "slopes", "weights"]
+
+READ = "metric.end.features.participation_ratio_unbiased"
+POINT, LEVEL = 1.0, 0.95
+STEP = 100.0  # points in a score of 1
+
+
+@dataclass(frozen=True)
+class Dose:
+    """Where a dose is given: the levels wanted, of how many dimensions, by how many seeds."""
+
+    task: str
+    model: str
+    head: str
+    targets: tuple[int, ...]
+    width: int
+    seeds: int
+
+
+SST2 = (2, 5, 15, 40, 70, 95)
+DOSES: Mapping[str, Dose] = {
+    "SST-2, linear head": Dose("sst2_joint", "tiny", "linear", SST2, 128, 30),
+    "SST-2, pooler": Dose("sst2_joint", "tiny", "pooler", SST2, 128, 30),
+    "STS-B, linear head": Dose("stsb", "minilm", "linear", (3, 10, 30, 80, 140, 200), 384, 8),
+}
+
+# The arms of the failures: by method, or by what plain training has in place of the grid's value.
+ARMS: Mapping[str, Mapping[str, Any]] = {
+    "plain": {"method.name": "none", "learning_rate": 1e-3, "max_grad_norm": 1.0, "warmup": 0.1},
+    "CosReg": {"method.name": "cosreg"},
+    "SoftDecay": {"method.name": "softdecay"},
+    "spectrum control": {"method.name": "spectrum_control"},
+    "entropy": {"method.name": "entropy"},
+    "half the rate": {"method.name": "none", "learning_rate": 5e-4},
+    "gradients cut at 0.3": {"method.name": "none", "max_grad_norm": 0.3},
+    "three times the warm-up": {"method.name": "none", "warmup": 0.3},
+}
+BRAKES = ("half the rate", "gradients cut at 0.3", "three times the warm-up")
+
+
+def runs(recording: str = "read_where") -> pd.DataFrame:
+    """The recorded runs, with score and ``weight`` (0 is plain training)."""
+    frame = scored(recorded(recording).runs)
+    weight = frame["method.weight"] if "method.weight" in frame else pd.Series(np.nan, index=frame.index)
+    return frame.assign(weight=weight.astype(float).where(frame["method.name"] != "none", 0.0))
+
+
+def _whole(cells: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFrame]:
+    """The runs of each arm, by seed, of the seeds that all arms have."""
+    seeds = sorted(set.intersection(*(set(rows["seed"]) for rows in cells.values()))) if cells else []
+    return {name: rows.set_index("seed").loc[seeds] for name, rows in cells.items()}
+
+
+def doses(frame: pd.DataFrame, dose: Dose) -> dict[float, pd.DataFrame]:
+    """The runs of a dose by weight, plain training among them, of the seeds that all its arms have; no search."""
+    mine = frame[(frame["task"] == dose.task) & (frame["model"] == dose.model) & (frame["head"] == dose.head)]
+    mine = mine[(mine["seed"] > 0) & mine["method.name"].isin(["none", "log_isoscore"])]
+    if dose.task == "sst2_joint":  # three passes of plain training belong to the question of length
+        mine = mine[mine["epochs"] == 2]
+    cells = {float(str(weight)): rows for weight, rows in mine.groupby("weight")}
+    return _whole(cells) if 0.0 in cells and len(cells) > 1 else {}
+
+
+def levels(cells: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
+    """One row a weight, plain training among them, by the participation ratio reached.
+
+    Gains are over plain training with the same seed, in points, with intervals that hold for all levels together
+    (Bonferroni); ``p`` is corrected by Holm's method over the levels. ``equivalent``: the interval lies within a point.
+    """
+    treated = {weight: rows for weight, rows in cells.items() if weight != 0}
+    gains = {weight: STEP * (rows["score"] - cells[0.0]["score"]) for weight, rows in treated.items()}
+    tests = paired_tests(gains, level=LEVEL)
+    joint = 1 - (1 - LEVEL) / max(1, len(gains))
+    lines = []
+    for weight, rows in cells.items():
+        reached, score = student(rows[READ]), student(rows["score"])
+        line = {
+            "weight": weight,
+            "seeds": len(rows),
+            "reached": reached.estimate,
+            "reached low": reached.low,
+            "reached high": reached.high,
+            "score": score.estimate,
+            "score low": score.low,
+            "score high": score.high,
+        }
+        if weight in gains:
+            gain = student(gains[weight], level=joint)
+            line |= {"gain": gain.estimate, "gain low": gain.low, "gain high": gain.high}
+            line |= {"p": tests[weight].p, "detectable": tests[weight].visible}
+            line |= {"equivalent": gain.low > -POINT and gain.high < POINT}
+        lines.append(line)
+    return pd.DataFrame(lines).sort_values("reached", ignore_index=True)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Points of score a doubling of the participation ratio: mean over seeds, its test, and over how many doublings."""
+
+    interval: Interval
+    p: float
+    detectable: float
+    doublings: float
+
+
+def slopes(cells: Mapping[float, pd.DataFrame]) -> Slope:
+    """The slope of each seed over plain training and the levels, by least squares on log2 of the ratio; its mean.
+
+    :class:`~isonb_lab.statistics.seeds.StatsError` for fewer than two seeds.
+    """
+    reached = np.log2(np.stack([rows[READ].to_numpy(float) for rows in cells.values()]))
+    score = STEP * np.stack([rows["score"].to_numpy(float) for rows in cells.values()])
+    if reached.shape[1] < 2:
+        raise StatsError(f"a slope over seeds needs at least 2; got {reached.shape[1]}. Record more of its arms.")
+    away = reached - reached.mean(0)
+    each = (away * (score - score.mean(0))).sum(0) / (away**2).sum(0)
+    ends = reached.mean(1)
+    visible = minimum_detectable(float(each.std(ddof=1)), len(each), alpha=1 - LEVEL)
+    return Slope(student(each), paired_p(each), visible, float(ends.max() - ends.min()))
+
+
+def failures(frame: pd.DataFrame) -> pd.DataFrame:
+    """Failed runs of each arm on sentiment, with exact intervals and Fisher's test against plain training by Holm."""
+    mine = frame[(frame["task"] == "english_sentiment") & (frame["seed"] > 40)].reset_index(drop=True)
+    if mine.empty:
+        return pd.DataFrame()
+    mine = mine.assign(failed=failed(mine))
+    cells = {}
+    for arm, settings in ARMS.items():
+        chosen = pd.Series(True, index=mine.index)
+        for name, value in settings.items():
+            chosen &= mine[name] == value
+        if chosen.any():
+            cells[arm] = mine[chosen]
+    if set(cells) != set(ARMS):
+        return pd.DataFrame()
+    cells = _whole(cells)
+    counts = {arm: (int(rows["failed"].sum()), len(rows)) for arm, rows in cells.items()}
+    if counts["plain"][1] == 0:
+        return pd.DataFrame()
+    against = {
+        arm: float(scipy_stats.fisher_exact([[k, n - k] for k, n in (pair, counts["plain"])]).pvalue)
+        for arm, pair in counts.items()
+        if arm != "plain"
+    }
+    adjusted = holm(against)
+    lines = []
+    for arm, (lost, n) in counts.items():
+        interval = share(lost, n)
+        score = student(cells[arm]["score"])
+        lines.append(
+            {
+                "arm": arm,
+                "failed": lost,
+                "seeds": n,
+                "share": interval.estimate,
+                "low": interval.low,
+                "high": interval.high,
+                "p": adjusted.get(arm),
+                "score": score.estimate,
+                "score low": score.low,
+                "score high": score.high,
+                "read": float(cells[arm][READ].mean()),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def weights(frame: pd.DataFrame) -> dict[tuple[str, float], PairedTest]:
+    """W1 and W2: I-STAR on tokens at each weight less plain training, a task, in points, by Holm over the four."""
+    gains = {}
+    for task, seeds in (("sst2_joint", range(1, 31)), ("english_sentiment", range(11, 41))):
+        mine = frame[(frame["task"] == task) & (frame["head"] == "pooler") & frame["seed"].isin(seeds)]
+        mine = mine[mine["method.name"].isin(["none", "istar"])]
+        if task == "english_sentiment":
+            mine = mine[mine["learning_rate"] == 5e-4]
+        cells = _whole({float(str(weight)): rows for weight, rows in mine.groupby("weight")})
+        for weight, rows in cells.items():
+            if weight and 0.0 in cells and len(rows) > 1:
+                gains[task, weight] = list(STEP * (rows["score"] - cells[0.0]["score"]))
+    return paired_tests(gains, family=4, level=LEVEL)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A hypothesis of the plan: "holds", "contradicted" or "open", and why."""
+
+    name: str
+    outcome: str
+    why: str
+
+
+def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) -> list[Judged]:
+    """R1 to R4 for one dose: its levels, its slope, the slope's p by Holm over the doses, the seeds that are planned.
+
+    Levels that overlap before all seeds are there may be apart with them, so R4 is open until then.
+    """
+    treated = table.dropna(subset="p")
+    best = treated["gain"].abs().max()
+    room = slope.doublings * max(abs(slope.interval.low), abs(slope.interval.high))
+    outcome = "contradicted" if p_slope <= 1 - LEVEL else "holds" if room < POINT else "open"
+    told = f"{slope.interval.estimate:+.2f} points a doubling, at most {room:.1f} over the range"
+    answers = [Judged("R1", outcome, told)]
+    moved = (treated["p"] <= 1 - LEVEL) & (treated["gain"].abs() >= POINT)
+    seen = treated["equivalent"].astype(bool) | (treated["detectable"] <= POINT)
+    outcome = "contradicted" if moved.any() else "holds" if seen.all() else "open"
+    answers.append(Judged("R2", outcome, f"largest change of a level: {best:.1f} points"))
+    outside = (treated["gain low"] > POINT) | (treated["gain high"] < -POINT)
+    outcome = "contradicted" if outside.any() else "holds" if treated["equivalent"].all() else "open"
+    told = f"{int(treated['equivalent'].sum())} of {len(treated)} levels within one point"
+    answers.append(Judged("R3", outcome, told))
+    ends = treated.sort_values("reached")
+    apart = bool((ends["reached low"].to_numpy()[1:] > ends["reached high"].to_numpy()[:-1]).all())
+    span = f"{ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
+    outcome = "holds" if apart else "contradicted" if table["seeds"].min() >= seeds else "open"
+    return [*answers, Judged("R4", outcome, span)]
+
+
+def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple[float, float]]:
+    """The weight of the search that each target takes and the ratio it reached: nearest by ratio, none twice.
+
+    ``search``: weight and :data:`READ` of single runs. Targets choose in the order of how near they are.
+    """
+    left = {float(row["weight"]): float(row[READ]) for row in search.to_dict("records") if row["weight"]}
+    chosen: dict[float, tuple[float, float]] = {}
+    ranked = sorted(
+        (abs(np.log(reached / target)), target, weight) for target in targets for weight, reached in left.items()
+    )
+    for _, target, weight in ranked:
+        if target not in chosen and weight not in {w for w, _ in chosen.values()}:
+            chosen[target] = (weight, left[weight])
+    return dict(sorted(chosen.items()))

@@ -1,0 +1,125 @@
+"""The head to head made twice, on different kinds of processors: do the gains come back?
+
+A run gives other numbers on another kind of processor, as it does with another seed. So the head to head is of one
+kind. Other recordings repeat much of it: a conclusion that hangs on the processor would show there. Some runs were made
+again from their printed commands, on the same kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from isonb_lab.claims.study import PLAIN, Study
+from isonb_lab.claims.verdicts import FEWEST, difference
+from isonb_lab.papers.studies import load_study
+from isonb_lab.places import EXPERIMENTS_FOLDER
+from isonb_lab.runs.manifest import processor_kinds
+from isonb_lab.runs.recordings import FOLDER, recorded, scored
+from isonb_lab.runs.settings import Planned
+from isonb_lab.statistics.seeds import holm, paired_p, student
+from isonb_lab.sweeps.grids import grid_sizes, load_grid
+
+from .head_to_head import DESIGN, METHODS, OTHERS
+
+__all__ = ["REPEATED", "TOLERANCE", "gains_apart", "gains_twice", "planned", "repeats", "runs_twice", "two_kinds"]
+
+REPEATED = "made_again"
+TOLERANCE = 1e-6  # of scores, on the same kind of processor
+SYNTHETIC = "metric.all.isoscore"  # stands for the score of a run without a task
+
+
+def two_kinds() -> tuple[Study, Study]:
+    """The head to head as its own recording has it, and as the other kinds of processors made it."""
+    here, there = (load_study(replace(DESIGN, recordings=names, claims=())) for names in (DESIGN.recordings, OTHERS))
+    return here, there
+
+
+def runs_twice(here: Study, there: Study) -> pd.DataFrame:
+    """One row a run that both studies have: ``suite``, ``arm``, ``seed``, and its score ``here`` and ``there``."""
+    columns = ["run_id", "suite", "arm", "seed", "score"]
+    both = here.runs[columns].merge(there.runs[["run_id", "score"]], on="run_id", suffixes=("", "_there"))
+    return both.rename(columns={"score": "here", "score_there": "there"}).drop(columns="run_id")
+
+
+def gains_twice(here: Study, there: Study) -> pd.DataFrame:
+    """What a method gains over plain training at the same seed, ``here`` and ``there``: a row a suite, arm and seed."""
+    gains = {
+        arm: [difference(study.units("score", arm), study.units("score", PLAIN)) for study in (here, there)]
+        for arm in METHODS
+    }
+    rows = [
+        (suite, arm, seed, first[suite, seed], second[suite, seed])
+        for suite in here.suites
+        for arm, (first, second) in gains.items()
+        for name, seed in sorted(first)
+        if name == suite and (suite, seed) in second
+    ]
+    return pd.DataFrame(rows, columns=["suite", "arm", "seed", "here", "there"])
+
+
+def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Whether the mean gains of :func:`gains_twice` differ from one kind of processor to the other.
+
+    One row a suite and arm with three seeds or more: ``n``, the mean gains ``here`` and ``there``, the mean difference
+    ``apart`` of the same seeds with Student's interval ``low`` to ``high``, and ``p`` of the paired test by Holm's
+    method over all rows.
+    """
+    rows = []
+    for (suite, arm), cell in twice.groupby(["suite", "arm"], sort=False):
+        if len(cell) >= FEWEST:
+            values = list(cell["there"] - cell["here"])
+            mean = student(values, level=level)
+            means = (len(cell), cell["here"].mean(), cell["there"].mean())
+            rows.append((suite, arm, *means, mean.estimate, mean.low, mean.high, paired_p(values)))
+    table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "apart", "low", "high", "p"])
+    return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
+
+
+def planned() -> dict[str, tuple[set[str], Planned]]:
+    """The grids and the run behind each id of what the book's grids plan, of size small or full."""
+    found: dict[str, tuple[set[str], Planned]] = {}
+    for path in sorted(EXPERIMENTS_FOLDER.glob("*.yaml")):
+        for size in {"small", "full"} & set(grid_sizes(path)):
+            for run in load_grid(path, size):
+                found.setdefault(run.run_id, (set(), run))[0].add(path.stem)
+    return found
+
+
+def repeats(folder: Path | None = None) -> pd.DataFrame:
+    """One row a run that was made again on the same kind of processor: by how much it differs from the first.
+
+    Columns: ``run_id``, ``kind`` (of processor), ``task``, ``model``, ``method``, ``seed``, ``score``, ``again``,
+    and ``apart``, the largest difference of a measured number, as a share of it where it is above 1. A synthetic run
+    has no task, encoder or method, and its score is the IsoScore of all its points. Without repeated runs there are no
+    rows.
+    """
+    columns = ["run_id", "kind", "task", "model", "method", "seed", "score", "again", "apart"]
+    home = FOLDER if folder is None else folder
+    if not (home / REPEATED).is_dir():
+        return pd.DataFrame(columns=columns)
+    second = _with_scores(recorded(REPEATED, folder).runs)
+    measured = [name for name in second if name.startswith("metric.")]
+    names = sorted({path.parent.name for path in home.glob("*/runs.parquet")} - {REPEATED})
+    made = (recorded(name, folder).runs for name in names)
+    parts = [_with_scores(runs[runs["run_id"].isin(second["run_id"])]) for runs in made]
+    first = pd.concat([part.reindex(columns=[*columns, "method.name", *measured]) for part in parts])
+    first = first.drop_duplicates(["run_id", "kind"]).set_index(["run_id", "kind"])
+    second = second.set_index(["run_id", "kind"]).reindex(first.index).dropna(subset="score")
+    first = first.loc[second.index]
+    one, other = (runs[measured].apply(pd.to_numeric) for runs in (first, second))
+    named = first[["task", "model", "method.name"]].fillna("").rename(columns={"method.name": "method"})
+    found = named.assign(
+        seed=first["seed"].astype(int),
+        score=first["score"],
+        again=second["score"],
+        apart=((one - other).abs() / one.abs().clip(lower=1)).max(axis=1),
+    )
+    return found.reset_index()[columns]
+
+
+def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
+    table = scored(runs).assign(kind=processor_kinds(runs))
+    return table.assign(score=table["score"].fillna(table[SYNTHETIC])) if SYNTHETIC in table else table

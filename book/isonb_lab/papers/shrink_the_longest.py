@@ -1,0 +1,199 @@
+"""Shrink the longest (arXiv 2501.05502): arms by which bars are in the loss, and claims 1 to 5.
+
+Its runs are those of ``evidence_claims`` that train plainly or with the entropy loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from isonb_lab.claims.design import PLAIN, Design, Settings
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.table import task_and_encoder
+from isonb_lab.claims.treated_runs import Treated
+from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
+
+from . import arms
+
+__all__ = ["ALL", "DESIGN", "SELECTED"]
+
+ALL, SELECTED = "all bars", "selected bars"
+DETAILS = {", raw": "", ", centred": "_centered"}
+ALIKE = 0.01  # shares that count as alike
+SAME_SCORE = 0.02
+PUBLISHED = {  # the paper's method; an arm is named by what differs from it
+    "name": "none",
+    "select": True,
+    "per_label": True,
+    "normalize": False,
+    "max_dim": 0,
+    "in_cluster": 0,
+    "weight": 1,
+}
+
+
+def arm_of(settings: Settings) -> str | None:
+    """Which bars are in the loss, and what else differs from the paper's method."""
+    method = {option: settings.get(f"method.{option}", usual) for option, usual in PUBLISHED.items()}
+    if method["name"] == "none":
+        return PLAIN
+    if method["name"] != "entropy":
+        return None
+    words = [SELECTED if method["select"] else ALL]
+    words += ["without labels"] if not method["per_label"] else []
+    words += ["over ln m"] if method["normalize"] else []
+    words += [", ".join(f"H{k}" for k in range(int(method["max_dim"]) + 1))] if method["max_dim"] else []
+    words += [f"others {method['in_cluster']:+g}"] if method["in_cluster"] else []
+    words += [f"weight {method['weight']:g}"] if method["weight"] != 1 else []
+    return ", ".join(words)
+
+
+def shares(study: Study, k: int, arm: str, suites: Sequence[str]) -> Units:
+    """A_k of the training batch over the last 30% of the updates, raw and centred."""
+    values: dict[tuple[str, int], float] = {}
+    for cell, ending in DETAILS.items():
+        values |= study.tail(f"step.train.cls.anisotropy_{k}{ending}", arm, suites, cell)
+    return values
+
+
+def _share_change(study: Study, suites: Sequence[str], *, k: int, arm: str, base: str) -> Evidence:
+    """A_k of an arm less that of another."""
+    return difference(shares(study, k, arm, suites), shares(study, k, base, suites))
+
+
+def _rise(study: Study, suites: Sequence[str], *, ending: str) -> Evidence:
+    """A1 of the validation rows' [CLS] vectors after training less that before, of plain fine-tuning."""
+    end, start = (study.units(f"metric.{at}.cls.anisotropy_1{ending}", PLAIN, suites) for at in ("end", "start"))
+    return difference(end, start)
+
+
+PLAIN_RUNS = arms.plain_on(arms.SHRINK_TASKS, **arms.SHRINK_TRAINING)
+OWN = {SELECTED: arms.entropy_of(select=True), ALL: arms.entropy_of(select=False)}
+
+
+def _tails(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
+    """The mean of a series over the last 30% of the updates, by run."""
+    return study.tails(name, runs)
+
+
+def _risen(study: Study, runs: Sequence[str], *, ending: str) -> dict[str, float]:
+    """A1 of the validation rows' [CLS] vectors after training less that before, by run."""
+    table = study.runs.set_index("run_id").loc[list(runs)]
+    end, start = (table[f"metric.{at}.cls.anisotropy_1{ending}"] for at in ("end", "start"))
+    return {str(run): float(value) for run, value in (end - start).dropna().items()}
+
+
+def _own_share(k: int, arm: str, base: str = PLAIN, direction: str = "less", **more: Any) -> Prediction:
+    """A_k of the training batch over the last 30% of the updates, raw and centred, at the paper's setting."""
+    names = {cell: f"step.train.cls.anisotropy_{k}{ending}" for cell, ending in DETAILS.items()}
+    value = {cell: partial(_tails, name=name) for cell, name in names.items()}
+    words = f"A{k} of the last 30%, {arm} less {base}"
+    other = OWN.get(base, PLAIN_RUNS)
+    return arms.treated(words, OWN[arm], direction, value=value, base=other, depends=FORM, **more)
+
+
+FORM = "the task or the form of the share"
+share: dict[str, Any] = {"details": tuple(DETAILS), "trained": True, "depends": FORM}
+CLAIMS = (
+    Claim(
+        1,
+        "Without a regulariser A1 rises",
+        (
+            *(
+                Prediction(
+                    f"A1{detail}, end less start",
+                    partial(_rise, ending=ending),
+                    "greater",
+                    trained=True,
+                    runs_of=arms.HEAD_TO_HEAD,
+                    arms=(PLAIN,),
+                )
+                for detail, ending in DETAILS.items()
+            ),
+            Prediction(
+                "at the paper's setting: A1, end less start",
+                Treated({cell: partial(_risen, ending=ending) for cell, ending in DETAILS.items()}, PLAIN_RUNS),
+                "greater",
+                trained=True,
+                on=(),
+                runs_of=arms.TRAINED,
+                decided_by="agree",
+                depends=FORM,
+                treatment=PLAIN_RUNS,
+            ),
+        ),
+    ),
+    Claim(
+        2,
+        "The entropy loss lowers A1",
+        tuple(
+            Prediction(
+                f"A1 of the last 30%, {arm} less none",
+                partial(_share_change, k=1, arm=arm, base=PLAIN),
+                arms=(arm,),
+                **share,
+            )
+            for arm in (SELECTED, ALL)
+        )
+        + tuple(_own_share(1, arm) for arm in (SELECTED, ALL)),
+    ),
+    Claim(
+        3,
+        "Selected bars lower A1 at least as much as all",
+        (
+            Prediction(
+                f"A1 of the last 30%, selected less all, at most {ALIKE}",
+                partial(_share_change, k=1, arm=SELECTED, base=ALL),
+                "at most",
+                ALIKE,
+                arms=(SELECTED, ALL),
+                **share,
+            ),
+            _own_share(1, SELECTED, ALL, "at most", margin=ALIKE),
+        ),
+    ),
+    Claim(
+        4,
+        "Selected bars gain, all bars are on par",
+        (
+            arms.scored(arms.ENTROPY, on=arms.ENTROPY_ON),
+            arms.scored(arms.ALL_BARS, direction="equal", margin=SAME_SCORE, runs_of=arms.NEIGHBOURS),
+            arms.scored(SELECTED, room=arms.SHRINK_GAIN, runs_of=""),
+            arms.scored(ALL, direction="equal", margin=SAME_SCORE, runs_of=""),
+            arms.treated(f"score, {SELECTED} less none", OWN[SELECTED], base=PLAIN_RUNS, room=arms.SHRINK_GAIN),
+            arms.treated(
+                f"score, {ALL} less none, alike within {SAME_SCORE}",
+                OWN[ALL],
+                "equal",
+                base=PLAIN_RUNS,
+                margin=SAME_SCORE,
+            ),
+        ),
+    ),
+    Claim(
+        5,
+        "A3 rises with selected bars",
+        (
+            Prediction(
+                "A3 of the last 30%, selected bars less none",
+                partial(_share_change, k=3, arm=SELECTED, base=PLAIN),
+                "greater",
+                arms=(SELECTED,),
+                **share,
+            ),
+            _own_share(3, SELECTED, direction="greater"),
+        ),
+    ),
+)
+DESIGN = Design(
+    name="shrink_the_longest",
+    page="papers/shrink_the_longest_more",
+    recordings=(arms.LEARNED,),
+    arm=arm_of,
+    claims=CLAIMS,
+    suite=task_and_encoder,
+    size="full",
+    grid=arms.LEARNED,
+)

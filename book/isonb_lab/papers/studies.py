@@ -1,0 +1,108 @@
+"""The studies of the book by name, and a study with its recorded runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from isonb.errors import fail
+from isonb_lab.claims.design import Design, StudyError
+from isonb_lab.claims.study import Study
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.recordings import FOLDER, recorded
+
+STUDIES = (
+    "evidence_claims",
+    "evidence_methods",
+    "figure_2",
+    "head_to_head",
+    "isolayer",
+    "istar",
+    "istar_doses",
+    "layer_doses",
+    "neighbours",
+    "plain_encoders",
+    "shrink_the_longest",
+    "softdecay",
+    "trained_runs",
+)
+
+
+@functools.cache
+def designs() -> dict[str, Design]:
+    """The design of each study, by the name of its file; here, so that a study can load another one."""
+    from isonb_lab.papers import (
+        evidence_claims,
+        evidence_methods,
+        figure_2,
+        head_to_head,
+        isolayer,
+        istar,
+        istar_doses,
+        layer_doses,
+        neighbours,
+        plain_encoders,
+        shrink_the_longest,
+        softdecay,
+        trained_runs,
+    )
+
+    files = (
+        evidence_claims,
+        evidence_methods,
+        figure_2,
+        head_to_head,
+        isolayer,
+        istar,
+        istar_doses,
+        layer_doses,
+        neighbours,
+        plain_encoders,
+        shrink_the_longest,
+        softdecay,
+        trained_runs,
+    )
+    return dict(zip(STUDIES, (file.DESIGN for file in files), strict=True))
+
+
+def every_design() -> list[Design]:
+    """The designs of all studies, with those of the runs before and beside the head to head."""
+    from isonb_lab.papers import head_to_head
+
+    return [*designs().values(), *head_to_head.VARIANTS]
+
+
+def design_of(name: str) -> Design:
+    """The design of a study of the book; raises :class:`~isonb_lab.claims.design.StudyError` for another name."""
+    if name not in STUDIES:
+        fix = f"Name one of {', '.join(STUDIES)}, or pass a design."
+        fail(StudyError, "a study must be one of the book's", repr(name), fix)
+    return designs()[name]
+
+
+def load_study(
+    study: str | Design, *, live: Mapping[str, Iterable[Record]] | None = None, folder: str | Path | None = None
+) -> Study:
+    """A study with its recorded runs, with ``live`` records by their suite, and with the studies that it refers to.
+
+    Args:
+        study: a name of :data:`STUDIES`, or a design.
+        live: records of runs that were just made.
+        folder: holds the recordings, by default those of the book.
+
+    Raises
+        StudyError: for a name that isn't there.
+        RecordedError: for a recording that can't be read.
+    """
+    design = design_of(study) if isinstance(study, str) else study
+    others = {name: load_study(name, folder=folder) for name in sorted(design.others)}
+    return Study.load(design, live=live, folder=folder, others=others)
+
+
+def unused_runs(folder: Path = FOLDER) -> dict[str, list[str]]:
+    """The recorded rows that no design takes: run ids by recording, only of recordings that have some."""
+    used = {run for design in every_design() for run in load_study(design, folder=folder).recorded["run_id"]}
+    names = sorted(path.parent.name for path in folder.glob("*/runs.parquet"))
+    unused = {name: sorted(set(recorded(name, folder).runs["run_id"]) - used) for name in names}
+    return {name: runs for name, runs in unused.items() if runs}

@@ -1,0 +1,40 @@
+"""Every planned run that trains a model, of all recordings: where claims look for the settings of their own paper.
+
+``own_cells`` and ``own_cells_minilm`` have the papers' own weights, layers, heads and tasks. Their runs count as soon
+as they are recorded.
+"""
+
+from __future__ import annotations
+
+from isonb_lab.claims.design import PLAIN, Design, Settings
+from isonb_lab.claims.table import task_and_encoder
+
+from .arms import ALL_BARS, ENTROPY, HEAD_TO_HEAD, LEARNED, NEIGHBOURS, OWN_CELLS
+from .head_to_head import arm_of as method_of
+from .head_to_head import no_setting
+
+__all__ = ["DESIGN"]
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The method, as the head to head names it; entropy is two, by its bars."""
+    arm = method_of(settings) or settings.get("method.name", PLAIN)
+    return ALL_BARS if arm == ENTROPY and not settings.get("method.select", True) else arm
+
+
+DESIGN = Design(
+    name="trained_runs",
+    page="results/claims_cells",
+    recordings=(LEARNED, HEAD_TO_HEAD, "evidence_methods", NEIGHBOURS, *OWN_CELLS),
+    arm=arm_of,
+    suite=task_and_encoder,
+    size="full",
+    grid=LEARNED,
+    more=(
+        (HEAD_TO_HEAD, "small"),
+        ("evidence_methods", "full"),
+        (NEIGHBOURS, "small"),
+        *((one, "full") for one in OWN_CELLS),
+    ),
+    no_setting=no_setting,
+)

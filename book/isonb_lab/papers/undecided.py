@@ -1,0 +1,125 @@
+"""What would decide the claims that are open: seeds, runs and hours, by the spread and times of the runs there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.verdicts import (
+    INCONCLUSIVE,
+    NOT_SEEN,
+    NOT_TESTABLE,
+    SEEN,
+    SILENT,
+    UNTESTED,
+    Claim,
+    Judgement,
+    Prediction,
+    PredictionJudgement,
+)
+from isonb_lab.places import grid_file
+from isonb_lab.statistics.paired import seeds_needed
+from isonb_lab.statistics.seeds import Interval, minimum_detectable, standard_error
+from isonb_lab.sweeps.cost import estimate
+from isonb_lab.sweeps.grids import load_grid
+
+from .arms import OWN_CELLS, TRAINED
+
+__all__ = ["at_its_setting", "distance", "needs"]
+
+OPEN = (INCONCLUSIVE, NOT_TESTABLE)
+ELSEWHERE = (SEEN, NOT_SEEN, UNTESTED)  # judged by no run at the paper's setting
+ARMS = 2  # whose difference is read
+MOST = 1000  # replicates; a mean that would need more is as good as on the border
+REPLICATES = {"student": "seeds", "random effects": "tasks"}  # what a mean is taken over
+
+
+def distance(prediction: Prediction, mean: Interval) -> float:
+    """How far a mean lies from the border at which it would decide: of two borders the farther one.
+
+    >>> gain = Prediction("gain", lambda study, suites: {}, "greater", room=0.01)
+    >>> round(distance(gain, Interval(0.002, -0.01, 0.014, 0.95, 5, "student")), 3)
+    0.008
+    """
+    (low, high), (least, most) = prediction.claimed, prediction.tolerated
+    supports = min(mean.estimate - low, high - mean.estimate)
+    contradicts = max(least - mean.estimate, mean.estimate - most)
+    return max(supports, contradicts, 0.0)
+
+
+def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
+    """One row a claim about methods that is open: ``claim``, ``what``, ``runs`` and ``hours`` of one core.
+
+    ``what`` has the number of seeds, or of tasks, with which a mean over the cells would decide in four of five
+    repetitions, whichever cell is left out, if means and spreads stay what they are; or what is needed where no such
+    number would do. The runs and hours of several parts of a claim add up.
+    """
+    rows = []
+    for one in judged:
+        if one.claim.kind == "runs" and one.outcome in ELSEWHERE:
+            rows.append({"claim": one.claim.number, **at_its_setting(study, one.claim)})
+        if one.claim.kind == "runs" and one.outcome in OPEN:
+            parts = [_needed(study, part) for part in one.deciding if part.outcome in OPEN]
+            words = dict.fromkeys([one.claim.needs, *(what for what, _, _ in parts)])
+            row = {"claim": one.claim.number, "what": "; ".join(filter(None, words))}
+            runs, hours = sum(part[1] for part in parts), sum(part[2] for part in parts)
+            rows.append({**row, "runs": runs or None, "hours": hours or None})
+    return rows
+
+
+def at_its_setting(study: Study, claim: Claim) -> dict[str, Any]:
+    """What, runs and hours: the planned runs that have a claim's treatment and no record yet."""
+    pool = next((one for name, one in study.others.items() if name == TRAINED), None)
+    there = set() if pool is None else set(pool.runs["run_id"])
+    grids = [grid for grid in OWN_CELLS if grid_file(grid).is_file()]
+    wanted = {
+        run.run_id: run
+        for grid in grids
+        for run in load_grid(grid, "full")
+        if run.run_id not in there and any(one.has(settings_of(run.config)) for one in claim.treatments)
+    }
+    what = f"runs at its paper's setting: {' and '.join(grids)}" if wanted else claim.needs or "a grid at its setting"
+    hours = estimate(wanted.values()).cpu_hours if wanted else None
+    return {"what": what, "runs": len(wanted) or None, "hours": hours}
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a planned run by column, as a recording has them.
+
+    >>> settings_of({"task": "cola", "method": {"name": "istar", "weight": -1}})
+    {'task': 'cola', 'method.name': 'istar', 'method.weight': -1}
+    """
+    flat = {name: value for name, value in config.items() if name != "method"}
+    return flat | {f"method.{name}": value for name, value in dict(config.get("method", {})).items()}
+
+
+def _needed(study: Study, part: PredictionJudgement) -> tuple[str, int, float]:
+    """What one part needs, in words, with the runs and hours that are known."""
+    if part.prediction.needs or part.mean is None:
+        return part.prediction.needs or "runs where there are none yet", 0, 0.0
+    prediction, home = part.prediction, study.home(part.prediction)
+    means = [mean for mean in (part.mean, *part.without) if mean.method == part.mean.method]
+    counts = [_replicates(prediction, mean) for mean in means]
+    if not all(counts):
+        moving = prediction.margin and prediction.direction in ("greater", "less")
+        setting = f"a setting that moves it by more than {prediction.margin:g}" if moving else "another setting"
+        return f"{setting}: {prediction.what}", 0, 0.0
+    count, unit = max(counts), REPLICATES[part.mean.method]
+    cells = [cell for cell in part.cells if cell.outcome not in SILENT]
+    seconds = home.runs.groupby("suite")["manifest.seconds"].median()
+    of_cells = [float(seconds[home.suite_of(cell.name)]) for cell in cells]
+    if unit == "seeds":
+        runs = ARMS * count * len(cells)
+    else:  # tasks like these: with as many runs as the cells have on average
+        over_runs = all(cell.interval is not None and cell.interval.method == "percentile" for cell in cells)
+        runs = round(count * sum(cell.n for cell in cells) / len(cells)) * (1 if over_runs else ARMS)
+    return f"{count} {unit}: {prediction.what}", runs, runs * sum(of_cells) / len(cells) / 3600
+
+
+def _replicates(prediction: Prediction, mean: Interval) -> int:
+    """The replicates with which a mean decides; 0 where :data:`MOST` wouldn't do, or nothing says of what they are."""
+    spread, gap = standard_error(mean) * mean.n**0.5, distance(prediction, mean)
+    if mean.method not in REPLICATES or gap == 0 or minimum_detectable(spread, MOST) > gap:
+        return 0
+    return seeds_needed(spread, gap)

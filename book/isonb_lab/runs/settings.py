@@ -1,0 +1,295 @@
+"""The settings of a run: what may be set, the protocols, and one way to write a run out in full.
+
+A run is written out once (:func:`plan`) and handed on as it is, a :class:`Planned`, also to other processes. Its id
+follows from the settings written out, so the same run has one id whichever grid or chapter asks for it. What can't
+change a result (folders, devices, progress bars) is no setting. The defaults are the protocol ``first``.
+
+>>> config = resolve({"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"})
+>>> config["experiment"], config["method"], config["train_examples"], config["learning_rate"]
+('finetune', {'name': 'none'}, 64, 5e-05)
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from isonb.errors import fail
+from isonb.models.locate import spelled
+from isonb_lab.data.tasks import task_named, task_spelled
+from isonb_lab.methods import Method, method_class
+from isonb_lab.options import OptionError, Options, build, describe, known_name, option, shown
+from isonb_lab.runs.protocols import PROTOCOLS, protocol_of, start
+from isonb_lab.runs.run_ids import counted, run_id
+
+USUAL_MODEL = "tiny"
+PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
+POOLINGS = ("cls", "mean", "mean_after_first")
+# Hidden states that are averaged; "cls" takes the first token of the last one (a decoder: the last token) instead.
+LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two": (-2, -1), "cls": (-1,)}
+
+
+@dataclass(frozen=True)
+class FinetuneSettings(Options):
+    """Fine-tuning on a classification, regression or span task. ``batch_size`` counts all processes."""
+
+    task: str = option("english_acceptability", "task, by name, or a file of one's own")
+    model: str = option(USUAL_MODEL, "encoder: an embedded name, a hub id or a folder")
+    seed: int = option(0, "of the head, the order of the rows and dropout", low=0, high=10**6)
+    train_examples: int | None = option(2000, "training examples, drawn by sample_seed", low=2, high=10**8)
+    eval_examples: int | None = option(
+        None, "validation examples, drawn by sample_seed; nothing: all", low=2, high=10**8
+    )
+    sample_seed: int = option(0, "of the draw of examples", low=0, high=10**6)
+    holdout: float = option(0.0, "share of the training examples held out for early stopping", low=0, high=0.9)
+    patience: int | None = option(None, "validations without improvement before training stops", low=1, high=1000)
+    epochs: int = option(3, "passes over the training examples", low=1, high=1000)
+    max_steps: int | None = option(None, "updates, if fewer than the epochs give", low=1, high=10**8)
+    batch_size: int = option(32, "examples an update", low=2, high=65536)
+    accumulation: int = option(1, "passes in which an update's examples pass the model", low=1, high=4096)
+    learning_rate: float = option(5e-5, "peak learning rate of AdamW", low=0, high=1)
+    weight_decay: float = option(0.0, "weight decay of AdamW", low=0, high=1)
+    warmup: float = option(0.1, "share of the updates over which the learning rate rises", low=0, high=0.99)
+    schedule: str = option("linear", "course of the learning rate after that", choices=("linear", "cosine", "constant"))
+    max_grad_norm: float = option(1.0, "gradients are cut at this norm; 0: not at all", low=0, high=1e6)
+    max_length: int = option(128, "tokens an example", low=4, high=8192)
+    doc_stride: int = option(64, "tokens that windows of a long context share (span tasks)", low=0, high=4096)
+    precision: str = option("bfloat16", PRECISION, choices=("bfloat16", "float16", "float32"))
+    group_by_length: bool = option(True, "whether a batch holds examples of like length")
+    dropout: float | None = option(None, "dropout everywhere; nothing: the model's own", low=0, high=0.9)
+    head: str = option("pooler", "between sentence vector and classifier", choices=("pooler", "linear"))
+    validations: int = option(2, "validations an epoch", low=1, high=100)
+    track_every: int = option(10, "updates between measurements of the training batch; 0: never", low=0, high=10**6)
+    cloud_examples: int = option(500, "validation examples whose clouds are measured; 0: none", low=0, high=10**6)
+    layers: int | None = option(None, "so many first layers are the model; nothing: all", low=1, high=1000)
+    train_layers: int | None = option(
+        None,
+        "so many last ones of these are trained, on states computed once; nothing: the whole model",
+        low=1,
+        high=1000,
+    )
+    pooling: str = option(
+        "cls", "sentence vector: first token (a decoder: last), mean, or mean without the first", choices=POOLINGS
+    )
+    readers: bool = option(False, "whether other readers score the trained vectors, too (isonb_lab.engines.readers)")
+
+
+@dataclass(frozen=True)
+class SimilaritySettings(Options):
+    """Sentence similarity by cosine, without labels. Methods that need a loss are tuned on the task's sentences.
+
+    Tuning compares the vectors that are scored: ``layers: cls`` is SimCSE as published.
+    """
+
+    task: str = option("english_sts", "similarity task, by name, or a file of one's own")
+    model: str = option(USUAL_MODEL, "encoder: an embedded name, a hub id or a folder")
+    seed: int = option(0, "of everything a method draws", low=0, high=10**6)
+    eval_examples: int | None = option(None, "pairs, drawn by sample_seed; nothing: all", low=10, high=10**8)
+    sample_seed: int = option(0, "of the draw of pairs", low=0, high=10**6)
+    layers: str = option(
+        "first_last", "hidden states that are averaged; cls: the first token of the last", choices=tuple(LAYERS)
+    )
+    max_length: int = option(128, "tokens a sentence", low=4, high=8192)
+    batch_size: int = option(64, "sentences a forward pass", low=1, high=65536)
+    tuning_steps: int = option(100, "updates of contrastive tuning, for methods that need it", low=1, high=10**7)
+    tuning_batch: int = option(64, "sentences an update of tuning", low=4, high=65536)
+    tuning_rate: float = option(3e-5, "learning rate of tuning", low=0, high=1)
+    tuning_length: int = option(32, "tokens a sentence while tuning", low=4, high=8192)
+    temperature: float = option(0.05, "of the contrastive loss", low=1e-4, high=100)
+
+
+@dataclass(frozen=True)
+class SyntheticSettings(Options):
+    """IsoScore* of small samples of a cloud with a known covariance (I-STAR, Figure 2)."""
+
+    seed: int = option(0, "of the points", low=0, high=10**6)
+    dim: int = option(768, "dimensions", low=5, high=16384)
+    spectrum: str = option("figure2", "variances: figure2 is 10, 6, 4, 4, then ones", choices=("figure2", "isotropic"))
+    tail: str = option(
+        "gaussian", "distribution of the points; student5 has heavy tails", choices=("gaussian", "student5")
+    )
+    sample_rows: int = option(250_000, "points in all", low=100, high=10**8)
+    shrinkage_rows: int = option(75_000, "points of S, behind the shrinkage covariance", low=4, high=10**8)
+    sizes: str = option("16 32 64 128 256 500 700 1000 2000 5000 10000", "sizes of X, rising, separated by spaces")
+    zetas: str = option("0 0.2 0.4 0.6 0.8 1", "shrinkage weights, rising, separated by spaces")
+    repeats: int = option(5, "disjoint samples of each size, at least", low=1, high=1000)
+    size_rows: int = option(10_000, "points each size is given, for small samples in many repeats", low=4, high=10**8)
+
+    def samples(self, size: int) -> int:
+        return max(self.repeats, self.size_rows // size)
+
+
+EXPERIMENTS: dict[str, type[Options]] = {
+    "finetune": FinetuneSettings,
+    "doses": FinetuneSettings,
+    "similarity": SimilaritySettings,
+    "synthetic": SyntheticSettings,
+}
+
+FINE_TUNING = ("finetune", "doses")  # the experiments that begin with fine-tuning
+
+APART = ("experiment", "protocol", "method")  # what a run is given besides its settings
+INPUTS = re.compile(r"inputs-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that is written out: every option has been resolved and is only read from here on. :func:`plan` makes it.
+
+    ``checked``: whether :func:`~isonb_lab.engines.preflight.preflight` has let it pass. ``plan``: sha256 of the plan
+    that its grid cites, for its manifest.
+    """
+
+    config: Mapping[str, Any]
+    run_id: str
+    checked: bool = False
+    plan: str = ""
+
+    @property
+    def experiment(self) -> str:
+        """A name of :data:`EXPERIMENTS`."""
+        return str(self.config["experiment"])
+
+    @cached_property
+    def settings(self) -> Any:
+        """The settings of its experiment, typed."""
+        kind = EXPERIMENTS[self.experiment]
+        return kind(
+            **{setting.name: self.config[setting.name] for setting in fields(kind) if setting.name in self.config}
+        )
+
+    @cached_property
+    def method(self) -> Method:
+        """The method; a synthetic run has none, and gets the one that does nothing."""
+        options = dict(self.config.get("method", {"name": "none"}))
+        return method_class(options.pop("name"))(**options)
+
+    def of_inputs(self, word: str) -> Planned:
+        """The same run of other rows or weights, with the word that tells them."""
+        config = {**self.config, "inputs": word}
+        return Planned(config, run_id(identity(config)), self.checked, self.plan)
+
+    def frozen(self) -> dict[str, Any]:
+        """The run as plain JSON values, for another process."""
+        return asdict(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Planned, (self.config, self.run_id, self.checked, self.plan)
+
+
+def plan(given: Mapping[str, Any] | Planned) -> Planned:
+    """The run that ``given`` describes: a configuration as in :func:`resolve`, or a run that is written out already.
+
+    >>> run = plan({"task": "english_sts"})
+    >>> run.settings.layers, run.method, plan(run) is run, plan(run.frozen()) == run
+    ('first_last', Method(), True, True)
+    """
+    if isinstance(given, Planned):
+        return given
+    if "config" in given:  # the frozen form, from another process
+        return Planned(**given)
+    config = resolve(given)
+    return Planned(config, run_id(identity(config)))
+
+
+def identity(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a configuration its id is made of (:func:`~isonb_lab.runs.run_ids.counted`).
+
+    One that names no experiment isn't written out, and counts as it is.
+    """
+    if config.get("experiment") not in EXPERIMENTS:
+        return dict(config)
+    experiment, method = config["experiment"], config.get("method")
+    counting = counted(experiment, config, describe(EXPERIMENTS[experiment]()))
+    if method is not None:
+        usual = {setting.name: setting.default for setting in fields(method_class(method["name"]))}
+        counting["method"] = {"name": method["name"], **counted(method["name"], method, usual)}
+    return counting
+
+
+def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration written out: experiment, method with its options, every setting; checked, defaults filled in.
+
+    ``protocol`` names values to start from (:func:`~isonb_lab.runs.protocols.start`), without it those of the model
+    (:func:`~isonb_lab.runs.protocols.protocol_of`); what is given beside it wins.
+    ``experiment`` may be left out where the task tells it. ``inputs`` stands in the configuration of a run whose rows
+    or weights are others than those of an earlier run with the same settings (:mod:`isonb_lab.runs.inputs`). Raises
+    :class:`~isonb_lab.options.OptionError`, :class:`~isonb_lab.methods.MethodError` or
+    :class:`~isonb_lab.data.tasks.TaskError` before any work starts.
+    """
+    given = dict(config)
+    method, inputs, task = given.pop("method", None), given.pop("inputs", None), given.get("task")
+    protocol = given.pop("protocol", None)
+    usual = protocol_of(given.get("model", USUAL_MODEL))
+    protocol = usual if protocol is None else _one_of(PROTOCOLS, "protocol", protocol)
+    experiment = given.pop("experiment", None)
+    if experiment is None:
+        experiment = "similarity" if task is not None and task_named(task).kind == "similarity" else "finetune"
+    experiment = _one_of(EXPERIMENTS, "experiment", experiment)
+    given = start(protocol, experiment, str(task)) | given
+    settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=APART)
+    written = {"experiment": experiment, **describe(settings)}
+    if experiment == "synthetic":
+        if method is not None:
+            fail(OptionError, "a synthetic run has no method", shown(method), "Leave it out.")
+        return written
+    kind = task_named(written["task"]).kind
+    if (kind == "similarity") != (experiment == "similarity"):
+        fix = f"Use experiment: {'similarity' if kind == 'similarity' else 'finetune'}."
+        fail(OptionError, f"a {experiment} run needs a task of its kind", f"{written['task']} ({kind})", fix)
+    options = dict(method) if isinstance(method, Mapping) else {"name": "none" if method is None else method}
+    name = options.pop("name", None)
+    chosen = build(method_class(name), options, f"method {name}")
+    if experiment == "doses" and (not chosen.two_phases or chosen.post_hoc):  # what is fitted has no loss to dose
+        fail(OptionError, "a doses run needs a method with a second phase that trains", chosen.name, "Use isolayer.")
+    places = {"task": task_spelled(written["task"]), "model": spelled(written["model"])}
+    written |= places | {"method": {"name": chosen.name, **describe(chosen)}}
+    if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
+        fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
+    return written if inputs is None else written | {"inputs": inputs}
+
+
+def check_names(names: Iterable[object], where: str) -> None:
+    """Raise :class:`~isonb_lab.options.OptionError`, with the nearest one, for a name that no run has a setting of."""
+    known = dict.fromkeys(setting.name for kind in EXPERIMENTS.values() for setting in fields(kind))
+    for name in names:
+        known_name(name, [*APART, *known], where)
+
+
+def _one_of(known: Mapping[str, Any], what: str, given: object) -> str:
+    if not isinstance(given, str) or given not in known:
+        fail(OptionError, f"{what} must be one of {', '.join(known)}", shown(given), "Choose one of these.")
+    return given
+
+
+def command(config: Mapping[str, Any]) -> str:
+    """``isonb run ...`` for a configuration that :func:`~isonb_lab.runs.settings.resolve` has written out.
+
+    Only what the model's protocol and the method's defaults don't say is named.
+
+    >>> config = resolve({"task": "sst2", "model": "minilm", "method": {"name": "istar", "weight": -0.3}, "seed": 2})
+    >>> command(config)
+    'isonb run --task sst2 --model minilm --method istar -o weight=-0.3 --seed 2'
+    """
+    experiment, method = config["experiment"], dict(config.get("method", {}))
+    named = {key: config[key] for key in ("task", "model") if key in config}
+    name = method.pop("name", None)
+    chosen = {} if name is None else {"method": name}
+    told = resolve(named | chosen)["experiment"] == experiment  # by the task
+    kind = {} if told else {"experiment": experiment}
+    usual = resolve(named | chosen | kind)
+    words = [f"--{key} {_word(value)}" for key, value in (kind | named | chosen).items()]
+    words += [f"-o {key}={_word(value)}" for key, value in method.items() if value != usual["method"][key]]
+    apart = (*named, "seed", "method", "inputs", "experiment")
+    others = [f"--set {k}={_word(v)}" for k, v in config.items() if k not in apart and v != usual[k]]
+    return " ".join(["isonb run", *words, f"--seed {config['seed']}", *others])
+
+
+def _word(value: object) -> str:
+    """A value as the command line reads it."""
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else f"{value}"
+    return shlex.quote(text)

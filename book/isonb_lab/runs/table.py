@@ -1,0 +1,241 @@
+"""The records of a folder, good and damaged, and the tables they become."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import html
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from isonb.errors import InputError
+from isonb.runtime.files import replace
+from isonb.runtime.terminal import visible
+from isonb_lab.runs.record import Record, RecordError, read_record
+
+FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
+GLUED = "application/papermill.record/text/plain"  # type of a value that a notebook has glued
+# of a manifest, as columns
+MANIFEST = ("code", "data", "hardware", "plan", "seconds", "started", "versions", "warnings")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A file that is no good record, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The good records of a folder by run id, sorted, and the damaged files."""
+
+    records: dict[str, Record]
+    damaged: list[Damage]
+
+    def complete(self) -> set[str]:
+        """Ids of the runs that needn't run again."""
+        return {name for name, record in self.records.items() if record.status == "complete"}
+
+
+def scan(folder: str | Path) -> Scan:
+    """Every record of a folder (``*.json``; unfinished hidden files are passed over). One bad file never stops it.
+
+    A record under a name other than its run id is reported as damaged, so no run counts twice. Raises
+    :class:`RecordError` only when the folder itself can't be read.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise RecordError(f"records are read from a folder; got {str(folder)!r}, which isn't one. Check the path.")
+    records: dict[str, Record] = {}
+    damaged = []
+    for path in sorted(path for path in folder.glob("*.json") if not path.name.startswith(".")):
+        try:
+            record = read_record(path)
+            if record.run_id != path.stem:
+                raise RecordError(f"its file must be {record.run_id}.json; got {path.name}. Rename or delete it.")
+        except InputError as error:
+            damaged.append(Damage(path, str(error)))
+        else:
+            records[record.run_id] = record
+    return Scan(records, damaged)
+
+
+def table(records: Iterable[Record]) -> pd.DataFrame:
+    """One row a run, sorted by run id.
+
+    Columns: ``run_id``, ``status``, ``error``; the configuration under its own names (nested ones joined by dots);
+    ``metric.<name>``; ``manifest.<name>`` for code, data, hardware, duration, start and versions. What a run lacks is
+    missing.
+    """
+    rows = [
+        flat(record.config)
+        | {"run_id": record.run_id, "status": record.status, "error": record.error}
+        | {f"metric.{name}": value for name, value in record.metrics.items()}
+        | flat({name: record.manifest[name] for name in MANIFEST if name in record.manifest}, "manifest.")
+        for record in sorted(records, key=lambda record: record.run_id)
+    ]
+    columns = sorted({*FIRST, *(name for row in rows for name in row)}, key=column_order)
+    frame = pd.DataFrame(rows, columns=columns)
+    for name in columns:
+        if name.startswith("metric."):
+            frame[name] = frame[name].astype("float64")
+    return frame.copy()  # in one piece, as wide as it is
+
+
+def series_table(records: Iterable[Record], beginnings: str | tuple[str, ...] = "") -> pd.DataFrame:
+    """The logged values of several runs, one row a value: ``run_id``, ``name``, ``step``, ``value``.
+
+    ``beginnings``: of the names of the series that are taken.
+    """
+    rows = [
+        (record.run_id, name, step, value)
+        for record in sorted(records, key=lambda record: record.run_id)
+        for name, pairs in sorted(record.series.items())
+        if name.startswith(beginnings)
+        for step, value in pairs
+    ]
+    frame = pd.DataFrame(rows, columns=["run_id", "name", "step", "value"])
+    return frame.astype({"step": "float64", "value": "float64"})
+
+
+def write_table(frame: pd.DataFrame, out: str | Path) -> None:
+    """Write a table in one move, as its suffix says; raises as :func:`check_table`.
+
+    In parquet, columns whose values have several types (a seed in one run, a word in another) are text.
+    """
+    check_table(out)
+    replace(Path(out), WRITERS[Path(out).suffix.lower()](frame))
+
+
+def glued(folder: str | Path) -> pd.DataFrame:
+    """The values that executed notebooks below a folder have glued, one row a notebook.
+
+    Columns: ``notebook`` (its path in the folder, without suffix), ``status`` (failed: papermill met an error in it),
+    ``parameter.<name>`` as papermill filled them in or as the notebook has them, and each value by its name, numbers as
+    numbers. Raises :class:`RecordError` for a file that is no notebook; notebooks that neither failed nor glued a value
+    are left out.
+    """
+    rows = []
+    for path in sorted(Path(folder).rglob("*.ipynb")):
+        try:
+            book = json.loads(path.read_text(encoding="utf-8"))
+            made = book["metadata"].get("papermill", {})
+            outputs = [out for cell in book["cells"] for out in cell.get("outputs", ())]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            fix = "Delete it, or execute it again."
+            raise RecordError(f"an executed notebook must be readable; got {error} in {path}. {fix}") from error
+        values: dict[str, Any] = {
+            out["metadata"]["scrapbook"]["name"]: "".join(out["data"][GLUED])
+            for out in outputs
+            if GLUED in out.get("data", {}) and "scrapbook" in out.get("metadata", {})
+        }
+        if values or made.get("exception"):
+            about = {"notebook": path.relative_to(folder).with_suffix("").as_posix()}
+            about["status"] = "failed" if made.get("exception") else "complete"
+            for name, text in values.items():
+                with contextlib.suppress(ValueError):
+                    values[name] = float(text)
+            parameters = _defaults(book["cells"]) | made.get("parameters", {})
+            rows.append(about | flat(parameters, "parameter.") | values)
+    return pd.DataFrame(rows)
+
+
+def _defaults(cells: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The plain values that the cell of parameters gives to names."""
+    values: dict[str, Any] = {}
+    for cell in cells:
+        if "parameters" in cell.get("metadata", {}).get("tags", ()):
+            with contextlib.suppress(SyntaxError):
+                for node in ast.parse("".join(cell["source"])).body:
+                    name = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+                    if isinstance(name, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+                        with contextlib.suppress(ValueError):
+                            values[name.id] = ast.literal_eval(node.value)
+    return values
+
+
+def check_table(out: str | Path) -> None:
+    """Raise :class:`RecordError` for a file that can't be written: another suffix, or a folder's name."""
+    suffix = Path(out).suffix.lower()
+    if suffix not in WRITERS:
+        fix = "The suffix says what is written."
+        raise RecordError(f"a table must be a file {', '.join(WRITERS)}; got {str(out)!r}. {fix}")
+    if Path(out).is_dir():
+        raise RecordError(f"a table must be a file; got the folder {str(out)!r}. Name a file in it.")
+
+
+def one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns whose values have several types (an option that is a number in one run, a word in another) as text.
+
+    A column without any value has no type, whichever runs it came from.
+    """
+    for name in frame.columns:
+        if frame[name].isna().all():
+            frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
+        if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
+            frame[name] = [None if pd.isna(value) else _word(value) for value in frame[name]]
+    return frame
+
+
+def _word(value: object) -> str:
+    """A value as text. A whole number is one also where its column was float, since other runs lack the option.
+
+    >>> _word(-1), _word(-1.0), _word(0.5), _word("all")
+    ('-1', '-1', '0.5', 'all')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    one_kind_a_column(frame.copy()).to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _markdown(frame: pd.DataFrame) -> bytes:
+    """A pipe table; bars, markup and control characters inside values are escaped."""
+    rows = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(object).where(frame.notna(), "").values]
+    words = ([visible(" ".join(str(cell).split())) for cell in row] for row in rows)
+    cells = ([html.escape(cell, quote=False).replace("|", "\\|") for cell in row] for row in words)
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells).encode()
+
+
+def _spelled(value: object) -> object:
+    return visible(value) if isinstance(value, str) else value
+
+
+WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
+    ".csv": lambda frame: frame.to_csv(index=False).encode(),
+    ".md": _markdown,
+    ".html": lambda frame: frame.map(_spelled).to_html(index=False, na_rep="").encode(),
+    ".parquet": _parquet,
+}
+
+
+def column_order(name: str) -> tuple[int, int, str]:
+    """Sorts the columns of a :func:`table`: what run it is, its configuration, metrics, manifest."""
+    first = FIRST.index(name) if name in FIRST else len(FIRST)
+    return (first, name.startswith("metric.") + 2 * name.startswith("manifest."), name)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, as the columns of a :func:`table` hold them: names joined by dots, lists as JSON text.
+
+    >>> flat({"seed": 1, "method": {"name": "istar", "layers": [1, 2]}})
+    {'seed': 1, 'method.name': 'istar', 'method.layers': '[1, 2]'}
+    """
+    columns: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            columns |= flat(value, f"{prefix}{name}.")
+        else:
+            columns[prefix + name] = json.dumps(value) if isinstance(value, list | tuple) else value
+    return columns

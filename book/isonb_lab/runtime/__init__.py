@@ -1,0 +1,1 @@
+"""Locks between processes, and processes that end with ours."""

@@ -1,0 +1,193 @@
+"""A sweep: many runs, each done once, whatever happens in between. The same call goes on where the last one ended.
+
+Runs are processes of this machine, or tasks of a Dask cluster: any scheduler with workers that see the sweep's folder,
+the templates and this package. Workers take one run at a time; where a machine has several GPUs, start one a GPU.
+Such a scheduler executes whatever a client sends, unencrypted and unasked: give it an address that only your machines
+reach, or TLS. The page *Run experiments on other machines* has the commands, also for SLURM and Kubernetes.
+
+>>> import tempfile
+>>> print(sweep([], tempfile.mkdtemp()))
+0 runs: nothing to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from isonb.errors import InputError, fail, needs
+from isonb_lab.runs.settings import Planned, plan
+from isonb_lab.runs.table import scan
+from isonb_lab.runtime.locks import free, side_by_side
+from isonb_lab.sweeps.execution import ExecuteError, Prepared, execute, known, prepare
+from isonb_lab.sweeps.gpus import visible
+from isonb_lab.sweeps.outcomes import Outcome, Report, Status
+
+CONNECT = 15  # seconds
+LOOK_EVERY = 0.05  # seconds between two looks at what has ended
+ALONE = 2.0  # seconds between two looks at the workers
+AGAIN = 2  # times that a run is given out again after its worker was lost, or its process was ended
+GOES_ON = "Start one (dask worker --scheduler-file FILE): the runs go on with it. Ctrl-C ends the sweep."
+
+
+class SchedulerError(InputError):
+    """No Dask scheduler answers at the address."""
+
+
+def sweep(
+    runs: Iterable[Mapping[str, Any] | Planned],
+    out: str | Path,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Report:
+    """Do every run that has no complete record in ``out`` yet, and report on all of them in the order given.
+
+    Every configuration is checked before the first run starts. A run that fails, a full disk or a lost worker leaves
+    the other runs alone. Ctrl-C ends the sweep, not the call: the report says so.
+
+    Args:
+        runs: configurations, or what :func:`~isonb_lab.sweeps.grids.load_grid` gives; the same run twice is one run.
+        out: folder of records, notebooks and checkpoints.
+        workers: runs side by side, by default one a GPU, without GPUs one.
+        scheduler: the address of a Dask scheduler, or "local" (None is, too): processes of this machine, which listen
+            to nobody.
+        progress: show a bar.
+        options: those of :func:`~isonb_lab.sweeps.execution.prepare`: data, retry_failed, report_to, ...
+
+    Raises :class:`SchedulerError`, or :class:`~isonb.errors.DependencyError` for a cluster without ``distributed``.
+    """
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        fail(ExecuteError, "workers must be a whole number >= 1", repr(workers), "None takes one a GPU.")
+    asked = {run.run_id: run for run in (prepare(one, out, **options) for one in runs)}
+    # what a killed sweep has left of a run that is over is still to be put away
+    left = {name for name, run in asked.items() if run.work.exists() or run.unfinished.exists()}
+    ended = {name: outcome for name, run in asked.items() if (outcome := known(run)) and name not in left}
+    todo = [run for name, run in asked.items() if name not in ended]
+    if todo:
+        count = min(workers or len(visible()) or 1, len(todo))
+        outcomes = _here(todo, count) if scheduler in (None, "local") else _on_dask(todo, str(scheduler))
+        with suppress(KeyboardInterrupt):
+            for outcome in _shown(outcomes, len(asked), len(ended), progress):
+                ended[outcome.run_id] = outcome
+    return Report([ended.get(name) or Outcome(name, "stopped") for name in asked])
+
+
+def status(out: str | Path, runs: Iterable[Mapping[str, Any] | Planned] | None = None) -> Status:
+    """Where the runs of ``out`` stand; with ``runs``, those alone, and which are still to be done."""
+    out = Path(out)
+    records = scan(out / "records") if (out / "records").is_dir() else None
+    planned = None if runs is None else [plan(run).run_id for run in runs]
+    good = {} if records is None else records.records
+    bad = {} if records is None else {damage.path.stem: damage.reason for damage in records.damaged}
+    locks = sorted((out / "locks").glob("*.lock"))
+    names = set(good) | set(bad) | {path.stem for path in locks} if planned is None else set(planned)
+    complete = tuple(sorted(name for name in names & set(good) if good[name].status == "complete"))
+    running = tuple(path.stem for path in locks if path.stem in names - set(complete) and not free(path))
+    failed = {name: good[name].error for name in sorted(names & set(good)) if good[name].status == "failed"}
+    damaged = {name: bad[name] for name in sorted(names & set(bad))}
+    over = {*complete, *running, *failed, *damaged}
+    return Status(complete, failed, damaged, running, tuple(n for n in dict.fromkeys(planned or ()) if n not in over))
+
+
+def _here(runs: Sequence[Prepared], workers: int) -> Iterator[Outcome]:
+    """The outcomes of the runs as they end, each in its own process on this machine."""
+
+    def work(run: Prepared, patient: bool, stop: threading.Event) -> Outcome | None:
+        outcome = execute(run, wait=patient, stop=stop)
+        return None if outcome.status == "busy" else outcome
+
+    return (outcome for _, outcome in side_by_side(runs, work, workers))
+
+
+def _shown(outcomes: Iterator[Outcome], total: int, done: int, progress: bool) -> Iterator[Outcome]:
+    """The outcomes: with a bar over the runs at a terminal, with a plain line a run in a log."""
+    from tqdm import tqdm
+
+    failures, bar_fits = 0, sys.stderr.isatty()
+    with tqdm(
+        outcomes, total=total, initial=done, desc="Sweep", unit="run", disable=not (progress and bar_fits)
+    ) as bar:
+        for number, outcome in enumerate(bar, start=done + 1):
+            failures += outcome.status in ("failed", "not recorded")
+            bar.set_postfix_str(f"{failures} failed" if failures else "", refresh=False)
+            if progress and not bar_fits:
+                print(f"{number} of {total}  {outcome}", file=sys.stderr, flush=True)
+            yield outcome
+
+
+def _on_dask(runs: Sequence[Prepared], scheduler: str) -> Iterator[Outcome]:
+    """The outcomes of the runs as they end, one task and one process a run.
+
+    Dask gives the runs of a worker that is lost to another one, and those that were ended from outside, as by the time
+    limit of a queue; their locks keep a run from being done twice. After Ctrl-C runs that have begun go on to their
+    record, the others don't begin.
+    """
+    with needs("a sweep on Dask", "cluster"):
+        from distributed import Client, as_completed
+    try:
+        client = Client(scheduler, timeout=CONNECT, name="isonb")
+    except (OSError, TypeError, ValueError, TimeoutError) as error:  # TypeError: tls:// without a certificate
+        told = f"a Dask scheduler must answer at {scheduler}; got {error}. Start one, or correct it."
+        raise SchedulerError(told) from error
+    with client:
+        left = {}
+        for run in runs:
+            key = f"{run.run_id}@{hashlib.sha256(str(run.out).encode()).hexdigest()[:8]}"
+            left[client.submit(_execute, run, key=key, pure=False, retries=AGAIN)] = run
+        ended = as_completed(list(left))
+        try:
+            for future in _as_they_end(ended, client, scheduler):
+                if future.status in ("pending", "lost") and client.status == "running":
+                    ended.add(future)  # its outcome went with its worker; the next one meets the record
+                else:
+                    yield _outcome(future, left.pop(future))
+        except BaseException:
+            client.cancel(list(left), force=True)
+            raise
+
+
+class _EndedOutside(Exception):
+    """A run was ended by a signal that says nothing about it: Dask is to give it out again."""
+
+
+def _execute(run: Prepared) -> Outcome:
+    """On the worker: one run."""
+    outcome = execute(run)
+    if outcome.status == "stopped":
+        raise _EndedOutside(outcome.error)
+    return outcome
+
+
+def _as_they_end(ended: Any, client: Any, scheduler: str) -> Iterator[Any]:
+    """The futures as they end. Says so, once each time, when there is no worker for the rest."""
+    alone, look = False, time.monotonic()
+    while ended.count():
+        yield from ended.next_batch(block=False)
+        time.sleep(LOOK_EVERY)
+        if time.monotonic() < look:
+            continue
+        look, was = time.monotonic() + ALONE, alone
+        with suppress(OSError):  # the scheduler has gone: its futures end
+            alone = not client.scheduler_info()["workers"]
+        if alone and not was:
+            print(f"No worker at {scheduler} now. {GOES_ON}", file=sys.stderr, flush=True)
+
+
+def _outcome(future: Any, run: Prepared) -> Outcome:
+    if future.status == "finished":
+        outcome: Outcome = future.result()
+        return outcome
+    error = future.exception() if future.status == "error" else None
+    if isinstance(error, _EndedOutside):
+        return Outcome(run.run_id, "stopped", str(error))
+    reason = f"{type(error).__name__}: {error}" if error else "the connection to the scheduler was lost"
+    return Outcome(run.run_id, "not recorded", reason)

@@ -1,0 +1,321 @@
+"""A batch: as many runs of a grid as fit some minutes, in processes that stay, packed into one file.
+
+For a machine that is lent for a while and has little installed: torch, transformers, safetensors, pandas and scipy with
+what these bring. Nothing runs in a notebook. After each run all records are packed into one file (a zip of
+``records/<id>.json``), in one move, so that a batch that is cut off loses the runs that it is at and no others; the
+same call goes on from that file. What a grid reads is gathered before into pieces that travel with the code::
+
+    python -m isonb_lab.batch evidence_dose --size full --bring brought --piece 30
+    python -m isonb_lab.batch evidence_dose --size full --brought brought --minutes 9 --processes 12 --pack dose.zip
+    python -m zipfile -e dose.zip runs/dose    # records for `isonb collect`, `isonb compare` and a recording
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import math
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from multiprocessing import connection
+from pathlib import Path
+from typing import Any
+
+from isonb.errors import InputError, fail, in_one_line
+from isonb.models.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError
+from isonb.runtime.files import replace
+from isonb_lab.data import sources
+from isonb_lab.data.own import OwnTask
+from isonb_lab.data.rows import split_files
+from isonb_lab.data.sources import DATA_VARIABLE, SourceError
+from isonb_lab.data.tasks import task_named
+from isonb_lab.runs.inputs import recorded
+from isonb_lab.runs.manifest import Clock
+from isonb_lab.runs.record import write_record
+from isonb_lab.runs.settings import Planned
+from isonb_lab.runs.table import scan
+from isonb_lab.runtime.locks import held
+from isonb_lab.sweeps.grids import load_grid
+from isonb_lab.sweeps.inline import get_ready_to_help
+from isonb_lab.sweeps.outcomes import Outcome, Report
+
+BROUGHT = "brought.zip"
+TRAVELS = (".json", ".txt", ".model", ".jinja", ".safetensors")  # of a model's folder
+MEGABYTE = 10**6
+LOOK_EVERY = 1.0  # seconds
+
+
+class BatchError(InputError):
+    """A batch that can't begin: no minutes, a pack in use, pieces of no size, brought pieces that aren't whole."""
+
+
+def batch(
+    runs: Iterable[Planned], pack: str | Path, *, minutes: float, processes: int = 1, data: str | None = None
+) -> Report:
+    """Do what fits of the runs without a complete record in ``pack``, in their order, and report on all of them.
+
+    Args:
+        runs: as :func:`~isonb_lab.sweeps.grids.load_grid` gives them.
+        pack: the file of the records, made if it isn't there. Beside it, in ``<pack>.work``, lies what is being done.
+        minutes: after so many the runs under way are ended, unrecorded. None is begun that would take longer than what
+            is left, by the mean of those that finished.
+        processes: runs side by side, on one GPU or on as many cores.
+        data: as in :func:`~isonb_lab.data.rows.load_task`.
+
+    Runs that failed before are done again, and those whose record is damaged, which is told and put into the folder
+    ``<pack>.damaged``. Raises :class:`BatchError` before anything starts.
+    """
+    deadline, pack = time.monotonic() + 60 * minutes, Path(pack).resolve()
+    if not minutes > 0 or processes < 1:
+        fail(BatchError, "minutes must be above 0 and processes at least 1", f"{minutes}, {processes}", "Give both.")
+    asked = {run.run_id: run for run in runs}
+    work = pack.with_name(f"{pack.name}.work")
+    with held([work.with_suffix(".lock")], wait=False) as lock:
+        if lock is None:
+            fail(BatchError, "one batch at a time may fill a pack", f"another at {pack}", "Wait, or name another pack.")
+        records = work / "records"
+        records.mkdir(parents=True, exist_ok=True)
+        if pack.exists():  # beside what a killed batch had written and not yet packed
+            with _opened(pack) as made:
+                for name in made.namelist():
+                    if Path(name).parent.name == "records" and not (records / Path(name).name).exists():
+                        made.extract(name, work)
+        damaged = _set_aside(records, pack.with_name(f"{pack.name}.damaged"))
+        there = scan(records).complete()
+        ended = {name: Outcome(name, "skipped") for name in asked if name in there}
+        todo = [run for name, run in asked.items() if name not in ended]
+        scratch = work / "scratch"  # for what runs put aside, and a killed batch may have left there
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        for outcome in _done(todo, min(processes, len(todo)), deadline, (str(records), data, str(scratch))):
+            ended[outcome.run_id] = outcome = dataclasses.replace(outcome, damaged=damaged.get(outcome.run_id, ""))
+            replace(pack, _packed(records))
+            print(f"{len(ended)} of {len(asked)}  {outcome}", flush=True)
+        replace(pack, _packed(records))
+        shutil.rmtree(work)
+    return Report([ended.get(name) or Outcome(name, "stopped") for name in asked])
+
+
+def _set_aside(records: Path, aside: Path) -> dict[str, str]:
+    """Move damaged records where no run writes; why each is damaged, by its run. Their runs are done again."""
+    told = {}
+    for one in scan(records).damaged:
+        aside.mkdir(exist_ok=True)
+        one.path.replace(aside / one.path.name)
+        told[one.path.stem] = f"{one.reason} It lies in {aside} now, and its run is done again."
+        print(f"damaged   {told[one.path.stem]}", flush=True)
+    return told
+
+
+class _Helper:
+    """A process that does one run after the other, and our end of its pipe; it ends with ours."""
+
+    def __init__(self, *told: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe: Any
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, *told), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.run: Planned | None = None
+        self.since = 0.0
+
+    def give(self, run: Planned) -> None:
+        self.run, self.since = run, time.monotonic()
+        with contextlib.suppress(OSError):  # it is dead, which the pipe will tell
+            self.pipe.send(run)
+
+    def take(self) -> Outcome:
+        """The outcome of its run, also where it died at it."""
+        assert self.run is not None
+        try:
+            outcome: Outcome = self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            outcome = Outcome(self.run.run_id, "not recorded", f"its process ended ({self.process.exitcode})")
+        return outcome
+
+
+def _done(todo: Sequence[Planned], processes: int, deadline: float, told: tuple[Any, ...]) -> Iterator[Outcome]:
+    """The outcomes of the runs as they end, until the deadline; what is under way then is ended."""
+    waiting, took = list(todo), list[float]()
+    helpers = [_Helper(*told) for _ in range(processes)]
+    try:
+        while True:
+            for helper in helpers:
+                left = deadline - time.monotonic()
+                if helper.run is None and waiting and left > (sum(took) / len(took) if took else 0):
+                    helper.give(waiting.pop(0))
+            busy = {helper.pipe: helper for helper in helpers if helper.run is not None}
+            if not busy or time.monotonic() > deadline:
+                return
+            for pipe in connection.wait(list(busy), LOOK_EVERY):
+                helper = busy[pipe]
+                outcome = helper.take()
+                if helper.process.is_alive():
+                    took.append(time.monotonic() - helper.since)
+                    helper.run = None
+                else:
+                    helpers[helpers.index(helper)] = _Helper(*told)
+                yield outcome
+    finally:
+        for helper in helpers:
+            helper.pipe.close()  # one that waits ends by itself
+            if helper.run is not None:
+                helper.process.kill()
+        for helper in helpers:
+            helper.process.join()
+
+
+def _serve(pipe: Any, records: str, data: str | None, scratch: str) -> None:
+    """What a helper does: the runs that it is given, one thread each on a processor."""
+    import torch
+
+    get_ready_to_help()
+    tempfile.tempdir = scratch
+    torch.set_num_threads(1)
+    with contextlib.suppress(EOFError):
+        while True:
+            pipe.send(_outcome(pipe.recv(), records, data))
+
+
+def _outcome(run: Planned, records: str, data: str | None) -> Outcome:
+    """Do one run and write its record. Rows or weights that can't be had are no result of the run."""
+    from isonb_lab.engines.experiment import run as do
+
+    clock, status, error = Clock(), "finished", ""
+    try:
+        record = do(run, data=data, progress=False)
+    except (SourceError, ModelError) as missing:
+        return Outcome(run.run_id, "not recorded", in_one_line(missing))
+    except Exception as raised:  # of whatever library: the record tells, and the other runs go on
+        status, error = "failed", f"{type(raised).__name__}: {in_one_line(raised)}"
+        record = recorded(run, "", clock, status=status, error=error)
+    try:
+        write_record(records, record)
+    except InputError as refused:
+        status, error = "not recorded", in_one_line(refused)
+    return Outcome(run.run_id, status, error)  # type: ignore[arg-type]
+
+
+def _packed(records: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
+        for path in sorted(records.glob("*.json")):
+            made.write(path, f"records/{path.name}")
+    return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def _opened(file: Any) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(file) as made:
+            yield made
+    except (OSError, zipfile.BadZipFile) as error:
+        got = f"{in_one_line(error)} for {file if isinstance(file, Path) else BROUGHT}"
+        fail(BatchError, "a pack must be a whole zip", got, "Copy it, or all its pieces, again.")
+
+
+def bring(runs: Iterable[Planned], folder: str | Path, *, data: str | None = None, piece: float = 60.0) -> list[Path]:
+    """Gather the rows and encoders of runs in pieces of at most ``piece`` MB; what comes with isonb isn't among them.
+
+    ``folder`` gets ``brought.zip.00`` and so on: joined, they are a zip of ``data/`` and ``models/`` in the hub's
+    layouts. Raises :class:`BatchError` for pieces of no size, :class:`~isonb_lab.data.sources.SourceError` for rows of
+    one's own files and where others don't lie in a folder, and what :func:`~isonb.models.locate.find` raises.
+    """
+    from isonb.models.locate import find
+
+    if not 1 <= piece * MEGABYTE < math.inf:
+        fail(BatchError, "piece must be a number of MB, of a byte or more", piece, "Leave it out for 60 MB.")
+    runs, buffer = list(runs), io.BytesIO()
+    files: dict[str, Path] = {}
+    for name in sorted({run.config["model"] for run in runs if "model" in run.config}):
+        if name in EMBEDDED and EMBEDDED[name].package == "isonb":
+            continue
+        source = find(name)
+        source.weights()
+        place = EMBEDDED[name].hub if name in EMBEDDED else name
+        below = sorted(file for file in source.folder.rglob("*") if file.suffix in TRAVELS)
+        files |= {f"models/{place}/{file.relative_to(source.folder)}": file for file in below}
+    for name in sorted({run.config["task"] for run in runs if "task" in run.config}):
+        task = task_named(name)
+        if isinstance(task, OwnTask):
+            fix = "Gather the other tasks, each by --only, and copy this file to the same place there."
+            fail(SourceError, "rows must be those of the hub's tasks to travel", f"the task {name}", fix)
+        if task.hub is None:
+            continue
+        if (root := sources.data_folder(data)) is None:
+            got = f"those of {name} on the hub"
+            fail(SourceError, "rows must lie in a folder to travel", got, "Name it by --data.")
+        for split in task.used_splits:
+            for file in split_files(task, root, split):
+                files[f"data/{file.relative_to(root)}"] = file
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
+        for where, file in files.items():
+            made.write(file, where)
+    whole, size = buffer.getvalue(), int(piece * MEGABYTE)
+    for old in _pieces(folder):
+        old.unlink()
+    pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
+    for number, part in enumerate(pieces):
+        replace(Path(folder) / f"{BROUGHT}.{number:02d}", part)
+    return _pieces(folder)
+
+
+def _pieces(folder: str | Path) -> list[Path]:
+    """What lies in a folder of pieces, in the order of their numbers: the 100th is behind the 11th."""
+    return sorted(Path(folder).glob(f"{BROUGHT}.*"), key=lambda path: (len(path.name), path.name))
+
+
+def unpacked(folder: str | Path) -> Path:
+    """Join and unpack what :func:`bring` has made, into ``folder/open``, and let runs of this process find it there."""
+    where = Path(folder).resolve() / "open"
+    with _opened(io.BytesIO(b"".join(piece.read_bytes() for piece in _pieces(folder)))) as made:
+        made.extractall(where)
+    for variable, name in ((DATA_VARIABLE, "data"), (MODELS_VARIABLE, "models")):
+        (where / name).mkdir(exist_ok=True)
+        os.environ[variable] = str(where / name)
+    return where
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line: gather, or run. The exit code is that of a sweep: 0, 1 (failed), 130 (runs are left)."""
+    parser = argparse.ArgumentParser(prog="python -m isonb_lab.batch", description="As many runs as fit, in one file.")
+    parser.add_argument("grid", help="YAML file, or the name of a grid of isonb")
+    parser.add_argument("--size", default="full", help="of the grid (default: full)")
+    parser.add_argument("--only", default="", help="task to run alone, by name")
+    parser.add_argument("--data", help="folder in the hub's layout")
+    parser.add_argument("--bring", metavar="FOLDER", help="gather rows and encoders there, and run nothing")
+    parser.add_argument("--piece", type=float, default=60.0, help="MB of a piece of what is gathered (default: 60)")
+    parser.add_argument("--brought", metavar="FOLDER", help="folder of the gathered pieces")
+    parser.add_argument("--minutes", type=float, default=0.0, help="after so many no run goes on")
+    parser.add_argument("--processes", type=int, default=1, help="runs side by side (default: 1)")
+    parser.add_argument("--pack", metavar="FILE", help="file of the records")
+    options = parser.parse_args(argv)
+    try:
+        if options.brought:
+            unpacked(options.brought)
+        runs = [run for run in load_grid(options.grid, options.size) if options.only in ("", run.config.get("task"))]
+        if options.bring:
+            for path in bring(runs, options.bring, data=options.data, piece=options.piece):
+                print(f"{path}  {path.stat().st_size / MEGABYTE:.1f} MB")
+            return 0
+        if not options.pack:
+            fail(BatchError, "a batch needs the file of its records", "none", "Name it by --pack.")
+        report = batch(runs, options.pack, minutes=options.minutes, processes=options.processes, data=options.data)
+    except InputError as error:
+        parser.exit(2, f"error: {error}\n")
+    print(report)
+    return report.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""The studies of this book, one file a paper; beside them what several of them share."""

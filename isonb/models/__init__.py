@@ -1,0 +1,1 @@
+"""Encoders: where one lies, how it is loaded, how it encodes texts."""
