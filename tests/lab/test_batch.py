@@ -15,9 +15,10 @@ from isonb_lab.batch import BatchError
 
 from isonb.models import catalogue
 from isonb.models.locate import find, fingerprint_now
+from isonb.runtime.tables import SourceError
 from isonb_lab import batch
 from isonb_lab.data.rows import load_task
-from isonb_lab.data.sources import SourceError, fingerprint
+from isonb_lab.data.sources import fingerprint
 from isonb_lab.runtime.locks import held
 from isonb_lab.sweeps.grids import load_grid, plan_digest
 from isonb_lab.sweeps.outcomes import Outcome

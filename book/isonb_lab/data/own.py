@@ -18,10 +18,11 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from isonb.errors import fail, in_one_line
+from isonb.runtime.tables import READERS, SourceError, read_file
 from isonb_lab.data import own_columns
 from isonb_lab.data.own_columns import METRICS, Wanted
-from isonb_lab.data.own_files import EVALUATION, READERS, TRAINING, read_file, read_place
-from isonb_lab.data.sources import SourceError, sample
+from isonb_lab.data.own_files import EVALUATION, TRAINING, read_place
+from isonb_lab.data.sources import sample
 from isonb_lab.data.task import FINE_TUNED, Task, TaskError, TaskSize
 from isonb_lab.options import known_name, shown
 
@@ -98,7 +99,7 @@ def options_of(name: str) -> dict[str, str | Sequence[str]]:
 def own_task(name: str) -> OwnTask:
     """The task of a file or folder. Read once a process, for each state of its files.
 
-    Raises :class:`~isonb_lab.data.sources.SourceError` for what can't be read or has no good values,
+    Raises :class:`~isonb.runtime.tables.SourceError` for what can't be read or has no good values,
     :class:`~isonb_lab.data.task.TaskError` and :class:`~isonb_lab.options.OptionError` for what can't be understood.
     """
     place = Path(os.path.expanduser(name.partition("?")[0])).absolute()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from isonb.errors import fail
-from isonb_lab.data.sources import SourceError
+from isonb.runtime.tables import SourceError
 from isonb_lab.data.task import KINDS, TaskError
 from isonb_lab.options import nearest, shown
 

@@ -20,7 +20,7 @@ def read_place(place: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]
     """Arrow tables by split ("" where there is one and nobody named it), and the names of labels by column.
 
     A folder is a saved data set, or holds files named ``train``, ``validation``, ... Raises
-    :class:`~isonb_lab.data.sources.SourceError`.
+    :class:`~isonb.runtime.tables.SourceError`.
     """
     if not place.is_dir():
         return {"": read_file(place)}, {}

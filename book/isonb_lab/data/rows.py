@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from isonb.errors import fail, in_one_line
+from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask
 from isonb_lab.data.parts import PARTS, part_rows
-from isonb_lab.data.sources import SourceError
 from isonb_lab.data.tasks import GENERATED, Task, TaskError, generated_rows, task_named
 
 
@@ -89,7 +89,7 @@ def _joined(task: Task, source: str | Path | None, split: str) -> Any:
 def split_files(task: Task, folder: Path, split: str) -> list[Path]:
     """The files below a data folder that a split of a hub's task is read from.
 
-    Raises :class:`~isonb_lab.data.sources.SourceError` where one is missing.
+    Raises :class:`~isonb.runtime.tables.SourceError` where one is missing.
     """
     parts = [(task_named(part.task), part.split) for part in PARTS.get(task.name, {}).get(split, ())]
     return [file for of, name in parts or [(task, split)] for file in sources.parquet_files(folder, of.folder, name)]
@@ -98,7 +98,7 @@ def split_files(task: Task, folder: Path, split: str) -> list[Path]:
 def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:
     """The ``chosen`` rows of an Arrow table as a ``datasets.Dataset`` of the task's columns, every value checked.
 
-    Raises :class:`~isonb_lab.data.sources.SourceError`, beginning with ``where``, for a missing column, values of
+    Raises :class:`~isonb.runtime.tables.SourceError`, beginning with ``where``, for a missing column, values of
     another type, missing values, labels out of range, questions without answers and scores that aren't finite.
     """
     import pyarrow  # type: ignore[import-untyped,unused-ignore]

@@ -9,10 +9,10 @@ from typing import Any
 
 from isonb.errors import fail
 from isonb.models import catalogue, locate
+from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.parts import PARTS
 from isonb_lab.data.rows import conform, load_task, split_files
-from isonb_lab.data.sources import SourceError
 from isonb_lab.data.tasks import Task, TaskError, task_named
 from isonb_lab.methods import Method
 from isonb_lab.options import OptionError

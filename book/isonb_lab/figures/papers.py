@@ -15,6 +15,7 @@ from isonb_lab.claims.study import Study
 from isonb_lab.pages.charts import GREY
 from isonb_lab.pages.charts.comparisons import LEARNED, SOLID
 from isonb_lab.papers import over_tasks
+from isonb_lab.papers.arms import METHODS
 
 
 def reported(paper: str, table: str, *, method: str, base: str, metrics: Sequence[str], seeds: int = 0) -> pd.DataFrame:
@@ -58,7 +59,7 @@ def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
         study: the head to head.
         arms: its arms by the name that they get in the picture.
     """
-    tested = comparing.against_plain(study, arms.METHODS)
+    tested = comparing.against_plain(study, METHODS)
     tested = tested[tested.arm.isin(arms.values()) & tested["mean"].notna()]
     named = {arm: name for name, arm in arms.items()}
     always = over_tasks.steady(study)

@@ -16,10 +16,11 @@ from typing import Any
 from isonb.errors import InputError, fail
 from isonb.models.catalogue import ModelError
 from isonb.models.locate import fingerprint_now, is_folder
+from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask
 from isonb_lab.data.rows import load_task, split_files
-from isonb_lab.data.sources import SourceError, fingerprint, sample
+from isonb_lab.data.sources import fingerprint, sample
 from isonb_lab.data.tasks import Task, task_named
 from isonb_lab.methods import Method
 from isonb_lab.runs.manifest import Clock, manifest
@@ -35,7 +36,7 @@ def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[st
     """The fingerprints that the manifest of a run would hold, without those that can't be had from here.
 
     A hub that doesn't answer leaves its rows or weights out. A folder without them is an error:
-    :class:`~isonb_lab.data.sources.SourceError`, :class:`~isonb.models.catalogue.ModelError`.
+    :class:`~isonb.runtime.tables.SourceError`, :class:`~isonb.models.catalogue.ModelError`.
     """
     run = plan(run)
     if run.experiment == "synthetic":

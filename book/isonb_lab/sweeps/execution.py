@@ -23,7 +23,8 @@ from typing import Any
 
 from isonb.errors import InputError, fail
 from isonb.models.catalogue import ModelError
-from isonb_lab.data.sources import SourceError, data_folder
+from isonb.runtime.tables import SourceError
+from isonb_lab.data.sources import data_folder
 from isonb_lab.places import EXPERIMENTS_FOLDER
 from isonb_lab.runs.inputs import differences, inputs, named
 from isonb_lab.runs.manifest import Clock, code_version, versions

@@ -32,10 +32,11 @@ from typing import Any
 from isonb.errors import InputError, fail, in_one_line
 from isonb.models.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError
 from isonb.runtime.files import replace
+from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask
 from isonb_lab.data.rows import split_files
-from isonb_lab.data.sources import DATA_VARIABLE, SourceError
+from isonb_lab.data.sources import DATA_VARIABLE
 from isonb_lab.data.tasks import task_named
 from isonb_lab.runs.inputs import recorded
 from isonb_lab.runs.manifest import Clock
@@ -228,7 +229,7 @@ def bring(runs: Iterable[Planned], folder: str | Path, *, data: str | None = Non
     """Gather the rows and encoders of runs in pieces of at most ``piece`` MB; what comes with isonb isn't among them.
 
     ``folder`` gets ``brought.zip.00`` and so on: joined, they are a zip of ``data/`` and ``models/`` in the hub's
-    layouts. Raises :class:`BatchError` for pieces of no size, :class:`~isonb_lab.data.sources.SourceError` for rows of
+    layouts. Raises :class:`BatchError` for pieces of no size, :class:`~isonb.runtime.tables.SourceError` for rows of
     one's own files and where others don't lie in a folder, and what :func:`~isonb.models.locate.find` raises.
     """
     from isonb.models.locate import find

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from isonb.runtime.tables import SourceError
 from isonb_lab.data.rows import load_task, split_files
-from isonb_lab.data.sources import SourceError
 from isonb_lab.data.tasks import task_named
 from isonb_lab.engines.preflight import preflight
 

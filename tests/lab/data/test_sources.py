@@ -8,9 +8,10 @@ import pytest
 from cola import write_rows
 from pyarrow import parquet
 
+from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.rows import load_task
-from isonb_lab.data.sources import SourceError, fingerprint
+from isonb_lab.data.sources import fingerprint
 from tests.lab import hub_server
 from tests.lab.hub_server import COMMIT, HubServer
 

@@ -9,8 +9,8 @@ from pyarrow import parquet
 from isonb.errors import InputError
 from isonb.models import catalogue
 from isonb.models.catalogue import ModelError
+from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
-from isonb_lab.data.sources import SourceError
 from isonb_lab.data.tasks import TaskError
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.methods import MethodError

@@ -10,7 +10,7 @@ import yaml
 from cola import save_cola
 
 from isonb.models.catalogue import ModelError
-from isonb_lab.data.sources import SourceError
+from isonb.runtime.tables import SourceError
 from isonb_lab.runs.inputs import inputs, recorded
 from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import Record, write_record
