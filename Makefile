@@ -69,6 +69,7 @@ lint: $(TOOLS)  ## style, types and the chapters' own lint
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m isonb_lab.pages lint
 
 bench: $(TOOLS)  ## ratios against the other libraries, correctness beside each

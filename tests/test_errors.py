@@ -54,24 +54,40 @@ REPOSITORY = {"url": URL, "vcs_info": {"vcs": "git", "commit_id": COMMIT}}
 @pytest.mark.parametrize(
     ("direct", "line"),
     [
-        (None, "pip install 'isonb[lab]==0.7.0'"),
-        ({"url": "file:///home/a%20b/isonb", "dir_info": {}}, "pip install '/home/a b/isonb[lab]'"),
-        (REPOSITORY, f"pip install 'isonb[lab] @ git+{URL}@{COMMIT}'"),
-        (REPOSITORY | {"subdirectory": "py"}, f"pip install 'isonb[lab] @ git+{URL}@{COMMIT}#subdirectory=py'"),
-        ({"url": f"{URL}.whl", "archive_info": {}}, f"pip install 'isonb[lab] @ {URL}.whl'"),
+        (None, "pip install 'isonb[audit]==0.7.0'"),
+        ({"url": "file:///home/a%20b/isonb", "dir_info": {}}, "pip install '/home/a b/isonb[audit]'"),
+        (REPOSITORY, f"pip install 'isonb[audit] @ git+{URL}@{COMMIT}'"),
+        (REPOSITORY | {"subdirectory": "py"}, f"pip install 'isonb[audit] @ git+{URL}@{COMMIT}#subdirectory=py'"),
+        ({"url": f"{URL}.whl", "archive_info": {}}, f"pip install 'isonb[audit] @ {URL}.whl'"),
     ],
 )
 def test_the_line_installs_from_where_the_copy_came(installed, direct, line):
     installed(direct)
-    assert install_line("lab") == line
-    assert str(missing("rips_barcode", "gudhi", "lab")) == f"rips_barcode needs gudhi: {line}"
-    with pytest.raises(DependencyError) as caught, needs("it", "lab", "no_such_library"):
+    assert install_line("audit") == line
+    assert str(missing("rips_barcode", "gudhi", "audit")) == f"rips_barcode needs gudhi: {line}"
+    with pytest.raises(DependencyError) as caught, needs("it", "audit", "no_such_library"):
         pass
     assert str(caught.value) == f"it needs no_such_library: {line}"
 
 
+@pytest.mark.parametrize(
+    ("direct", "lab"),
+    [
+        (None, "isonb-lab==0.7.0"),
+        ({"url": "file:///home/a/isonb", "dir_info": {}}, "/home/a/isonb/book"),
+        (REPOSITORY, f"isonb-lab @ git+{URL}@{COMMIT}#subdirectory=book"),
+        (REPOSITORY | {"subdirectory": "py"}, f"isonb-lab @ git+{URL}@{COMMIT}#subdirectory=py/book"),
+        ({"url": f"{URL}/isonb-0.7.0-py3-none-any.whl", "archive_info": {}},
+         f"isonb-lab @ {URL}/isonb_lab-0.7.0-py3-none-any.whl"),
+    ],
+)  # fmt: skip
+def test_the_laboratory_comes_from_where_isonb_came(installed, direct, lab):
+    installed(direct)
+    assert shlex.split(install_line("lab"))[-1] == lab
+
+
 def test_what_is_not_known_is_not_guessed(installed, tmp_path, monkeypatch):
-    said = "install isonb again from where it came, with its extra lab"
+    said = "install isonb again from where it came, with isonb-lab"
     installed(None, site=tmp_path / "another")  # the metadata are those of another copy
     assert install_line("lab") == said
     origin.cache_clear()
@@ -81,7 +97,8 @@ def test_what_is_not_known_is_not_guessed(installed, tmp_path, monkeypatch):
 
 def test_a_checkout_is_installed_from_its_folder():
     assert origin() == ("checkout", str(PACKAGE.parent))
-    assert install_line("book") == f"pip install -e {shlex.quote(f'{PACKAGE.parent}[book]')}"
+    lab = shlex.quote(f"{PACKAGE.parent}/book[book]")
+    assert install_line("book") == f"pip install -e {shlex.quote(str(PACKAGE.parent))} -e {lab}"
 
 
 def test_no_file_installs_isonb_by_its_name_alone():

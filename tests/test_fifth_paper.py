@@ -41,8 +41,8 @@ METHOD = '''
 
 from typing import ClassVar
 
-from isonb_lab.methods.shared import WithLoss, takes
 from isonb.losses.fifth import FifthLoss
+from isonb_lab.methods.shared import WithLoss, takes
 
 
 @takes(FifthLoss)
@@ -95,9 +95,12 @@ CHAPTER = """
 ```{code-cell} ipython3
 from isonb_lab import pages
 from isonb_lab.claims.summary import claim_rows
+from isonb_lab.figures import fifth as figures
+from isonb_lab.papers import fifth
+from isonb_lab.papers.studies import load_study
 
 pages.setup()
-study = load_study("fifth")
+study = load_study(fifth.DESIGN)
 pages.expect(study, 26, "supported")
 print(study.coverage().to_string(index=False))
 print(claim_rows(study.verdicts()))
@@ -130,11 +133,12 @@ publish("records", "book/recorded", "fifth")
 @pytest.mark.slow
 def test_one_loss_one_method_one_study_one_grid_one_chapter_and_one_file_of_pictures_are_enough(tmp_path, monkeypatch):
     assert len(METHOD.strip().splitlines()) < 25
-    shutil.copytree(ROOT / "isonb", tmp_path / "isonb", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("isonb", "book/isonb_lab"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.lstrip(), encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{tmp_path / 'book'}")
     run = [sys.executable, "-P", "-c", RUN]
     done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=os.environ)
     assert done.returncode == 0, done.stderr

@@ -31,6 +31,13 @@ def test_maths_needs_torch_alone_and_metrics_torchmetrics():
     assert set().union(*map(foreign, (ROOT / "metrics").glob("*.py"))) <= {"torchmetrics"}
 
 
+def test_arrows_go_one_way():
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"], capture_output=True, text=True, cwd=ROOT.parent
+    )
+    assert done.returncode == 0, done.stdout
+
+
 def early_returns(text: str) -> list[str]:
     """Tests that may return before anything was asserted: by assert, pytest.raises, or a helper of the tests."""
     found = []

@@ -25,7 +25,10 @@ from isonb_lab.runs.settings import resolve
 from isonb_lab.runs.table import scan
 
 ROOT = Path(isonb.__file__).parents[1]
-PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+MODULE, LAB = (
+    tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for folder in (ROOT, ROOT / "book")
+)
 
 
 def call(*command, **options):
@@ -37,24 +40,25 @@ def call(*command, **options):
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory):
-    """The folder of the sdist and of the wheel made from it, as for publishing."""
+    """The folder of both sdists and of the wheels made from them, as for publishing."""
     folder = tmp_path_factory.mktemp("dist")
-    call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    for project in (ROOT, ROOT / "book"):
+        call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, project)
     return folder
 
 
 @pytest.fixture(scope="module")
-def wheel(dist):
-    (found,) = dist.glob("*.whl")
-    return found
+def wheels(dist):
+    """The wheel of isonb and that of isonb-lab."""
+    return [next(dist.glob(f"{name}-*.whl")) for name in ("isonb", "isonb_lab")]
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
-    """Run a command of the installed wheel in an empty folder; the libraries are those of this environment."""
+def installed(wheels, tmp_path_factory):
+    """Run a command of the installed wheels in an empty folder; the libraries are those of this environment."""
     folder = tmp_path_factory.mktemp("elsewhere")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
-    call(*pip, "--disable-pip-version-check", "--target", folder / "site", wheel)
+    call(*pip, "--disable-pip-version-check", "--target", folder / "site", *wheels)
     hidden = {"PYTHONPATH": str(folder / "site"), "PYTHONSAFEPATH": "1", "CUDA_VISIBLE_DEVICES": ""}
 
     def run(*words):
@@ -64,14 +68,16 @@ def installed(wheel, tmp_path_factory):
     return run
 
 
-def test_the_wheel_holds_what_the_checkout_has_and_passes_twine(dist, wheel):
+def test_the_wheels_hold_what_the_checkout_has_and_pass_twine(dist, wheels):
     call(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
-    names = set(zipfile.ZipFile(wheel).namelist())
-    ours = ("--cached", "--others", "--exclude-standard", "isonb", "book/experiments", "book/isonb_lab/figures")
-    files = [name for name in call("git", "ls-files", *ours, cwd=ROOT).splitlines() if (ROOT / name).is_file()]
-    wanted = {name.replace("book/", "isonb/") for name in files}
-    assert len(wanted) > 200
-    assert {name for name in names if ".dist-info/" not in name} == wanted
+    places = (("isonb", "isonb"), ("book/isonb_lab", "isonb_lab")), (("book/experiments", "isonb_lab/experiments"),)
+    for wheel, folders in zip(wheels, (places[0][:1], (places[0][1], *places[1])), strict=True):
+        wanted = set()
+        for here, there in folders:
+            listed = call("git", "ls-files", "--cached", "--others", "--exclude-standard", here, cwd=ROOT).splitlines()
+            wanted |= {name.replace(here, there, 1) for name in listed if (ROOT / name).is_file()}
+        assert len(wanted) > 100
+        assert {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name} == wanted
 
 
 @pytest.mark.slow
@@ -91,7 +97,7 @@ def test_run_sweep_and_collect_work_where_isonb_is_installed(installed):
     assert {path.stem for path in notebooks} == set(table["run_id"])
 
 
-def test_an_installed_package_has_grids_and_pictures_and_says_where_recordings_are(installed):
+def test_an_installed_laboratory_has_grids_and_pictures_and_says_where_recordings_are(installed):
     code = """
 import isonb
 from isonb.cli import main
@@ -138,8 +144,8 @@ EXTRAS = [
     ("isonb_lab", "transformers", "lab"),
     ("isonb_lab.pages", "altair", "lab"),
     ("isonb.metrics", "torchmetrics", "metrics"),
-    ("isonb.integrations.trainer", "transformers", "lab"),
-    ("isonb.integrations.sentence_transformers", "sentence_transformers", "lab"),
+    ("isonb.integrations.trainer", "transformers", "hf"),
+    ("isonb.integrations.sentence_transformers", "sentence_transformers", "hf"),
 ]
 
 
@@ -152,23 +158,27 @@ for name, library, extra in {EXTRAS!r}:
         importlib.import_module(name)
     except ImportError as error:
         print(type(error).__name__, error)
-    for loaded in [key for key in sys.modules if key.startswith(("isonb_lab", "isonb_lab.pages", "isonb.metrics"))]:
+    for loaded in [key for key in sys.modules if key.startswith(("isonb_lab", "isonb.metrics"))]:
         del sys.modules[loaded]
     del sys.modules[library]
 """
     told = call(sys.executable, "-W", "ignore", "-c", code).splitlines()
     assert len(told) == len(EXTRAS)
     for line, (_, library, extra) in zip(told, EXTRAS, strict=True):
-        assert re.fullmatch(rf"DependencyError isonb\.\S+ needs {library}: pip install .*\[{extra}\].*", line)
+        source = "isonb .*/book" if extra == "lab" else rf".*\[{extra}\].*"
+        assert re.fullmatch(rf"DependencyError isonb\S+ needs {library}: pip install {source}", line), line
 
 
-def test_the_lab_looks_for_what_its_files_import_and_its_extra_brings_it():
-    lab = ast.parse((ROOT / "isonb" / "lab" / "__init__.py").read_text(encoding="utf-8"))
-    (call_of,) = [node for node in ast.walk(lab) if isinstance(node, ast.Call) and ast.unparse(node.func) == "needs"]
+def test_the_lab_looks_for_what_its_files_import_and_brings_it():
+    lab = ROOT / "book" / "isonb_lab"
+    top = ast.parse((lab / "__init__.py").read_text(encoding="utf-8"))
+    (call_of,) = [node for node in ast.walk(top) if isinstance(node, ast.Call) and ast.unparse(node.func) == "needs"]
     looked_for = {argument.value for argument in call_of.args[2:]}
-    assert looked_for == set().union(*map(foreign, (ROOT / "isonb" / "lab").rglob("*.py")))
-    extras = PYPROJECT["project"]["optional-dependencies"]
-    brought = {Requirement(line).name for extra in ("lab", "topology", "metrics") for line in extras[extra]}
+    files = [path for path in lab.rglob("*.py") if path.relative_to(lab).parts[0] not in ("pages", "figures")]
+    assert looked_for == set().union(*map(foreign, files)) - {"isonb_lab"}
+    extras = MODULE["optional-dependencies"]
+    lines = [line for extra in ("audit", "hf", "topology", "metrics") for line in extras[extra]]
+    brought = {Requirement(line).name for line in [*lines, *LAB["dependencies"]]}
     owners = metadata.packages_distributions()
     for name in looked_for:
         assert {owner.lower().replace("_", "-") for owner in owners[name]} & brought
@@ -182,11 +192,11 @@ def test_every_direct_need_is_pinned_with_hashes_and_the_tools_of_tests_and_lint
     pinned = [
         {canonicalize_name(pin.name): pin.specifier for pin in map(Requirement, lock)} for lock in (book, book | dev)
     ]
-    extras, groups = PYPROJECT["project"]["optional-dependencies"], PYPROJECT["dependency-groups"]
-    for extra, lines in {**extras, **groups, "torch": PYPROJECT["project"]["dependencies"]}.items():
+    extras = MODULE["optional-dependencies"] | LAB["optional-dependencies"]
+    for extra, lines in {**extras, "torch": MODULE["dependencies"], "lab": LAB["dependencies"]}.items():
         for need in map(Requirement, lines):
             pin = pinned[extra in ("cluster", "dev")].get(canonicalize_name(need.name))
-            assert need.name == "isonb" or need.specifier.contains(str(pin).removeprefix("==")), need
+            assert need.name in ("isonb", "isonb-lab") or need.specifier.contains(str(pin).removeprefix("==")), need
     assert not {"mypy", "twine", "playwright", "pre-commit", "lightning", "faiss-cpu", "polars"} & set(pinned[0])
 
 

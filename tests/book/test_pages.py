@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from isonb_lab.pages.__main__ import main
-from isonb_lab.pages.build import html, mathjax, write_pages
+from isonb_lab.pages.build import html, write_pages
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import BuildError, PairingError
 from isonb_lab.pages.lint import canonical
@@ -16,6 +16,7 @@ from isonb_lab.pages.notebooks.plain import put_outputs
 from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.outputs import harvest
 from isonb_lab.pages.run import Job
+from isonb_lab.pages.vendor import mathjax
 
 
 @pytest.fixture

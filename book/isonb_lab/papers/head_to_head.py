@@ -23,7 +23,6 @@ from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, difference
 from isonb_lab.data.tasks import TASKS
-from isonb_lab.papers.studies import load_study
 from isonb_lab.statistics.seeds import LEVEL, Interval
 
 from . import istar
@@ -167,7 +166,7 @@ def chosen(study: Study) -> dict[tuple[str, str], str]:
 
 def no_setting() -> frozenset[tuple[str, str]]:
     """The (arm, suite) for which the recorded tuning has no setting that works: :func:`never_worked`."""
-    return never_worked(load_study(TUNING))
+    return never_worked(Study.load(TUNING))
 
 
 def never_worked(study: Study) -> frozenset[tuple[str, str]]:

@@ -1,12 +1,13 @@
-"""A batch: as many runs of a grid as fit some minutes, in processes that stay, packed into one file.
+r"""A batch: as many runs of a grid as fit some minutes, in processes that stay, packed into one file.
 
 For a machine that is lent for a while and has little installed: torch, transformers, safetensors, pandas and scipy with
 what these bring. Nothing runs in a notebook. After each run all records are packed into one file (a zip of
 ``records/<id>.json``), in one move, so that a batch that is cut off loses the runs that it is at and no others; the
 same call goes on from that file. What a grid reads is gathered before into pieces that travel with the code::
 
-    python -m isonb_lab.batch evidence_dose --size full --bring brought --piece 30
-    python -m isonb_lab.batch evidence_dose --size full --brought brought --minutes 9 --processes 12 --pack dose.zip
+    python book/recipes/lent_machine/batch.py evidence_dose --size full --bring brought --piece 30
+    python book/recipes/lent_machine/batch.py evidence_dose --size full \
+        --brought brought --minutes 9 --processes 12 --pack dose.zip
     python -m zipfile -e dose.zip runs/dose    # records for `isonb collect`, `isonb compare` and a recording
 """
 
@@ -289,7 +290,7 @@ def unpacked(folder: str | Path) -> Path:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line: gather, or run. The exit code is that of a sweep: 0, 1 (failed), 130 (runs are left)."""
-    parser = argparse.ArgumentParser(prog="python -m isonb_lab.batch", description="As many runs as fit, in one file.")
+    parser = argparse.ArgumentParser(description="As many runs as fit, in one file.")
     parser.add_argument("grid", help="YAML file, or the name of a grid of isonb")
     parser.add_argument("--size", default="full", help="of the grid (default: full)")
     parser.add_argument("--only", default="", help="task to run alone, by name")

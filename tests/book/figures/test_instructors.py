@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isonb_lab.figures import instructors as figures
+from isonb_lab.pages import instructors as figures
 from isonb_lab.pages.chapters import Book
 
 BOOK = Book(Path(__file__).resolve().parents[3])

@@ -72,10 +72,12 @@ def _told(study):
 
 def test_a_new_option_and_a_new_measure_leave_every_study_as_it_is(tmp_path):
     """In a copy whose I-STAR has one option more, and whose registry of measures has one measure more."""
-    shutil.copytree(ROOT / "isonb", tmp_path / "isonb", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "book").symlink_to(ROOT / "book")
-    for name, text in {"lab/methods/istar.py": OPTION, "measures/registry.py": MEASURE}.items():
-        path = tmp_path / "isonb" / name
+    for package in ("isonb", "book/isonb_lab"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("experiments", "recorded"):
+        (tmp_path / "book" / folder).symlink_to(ROOT / "book" / folder)
+    for name, text in {"book/isonb_lab/methods/istar.py": OPTION, "isonb/measures/registry.py": MEASURE}.items():
+        path = tmp_path / name
         path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
     assert told_by(tmp_path, NEW + TELL) == told_by(ROOT, TELL)
 
@@ -83,7 +85,7 @@ def test_a_new_option_and_a_new_measure_leave_every_study_as_it_is(tmp_path):
 def told_by(folder, script):
     """What a process of its own tells: what has run in this one before may move a last digit."""
     run = [sys.executable, "-P", "-c", script]
-    env = os.environ | {"PYTHONPATH": str(folder)}
+    env = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{folder / 'book'}"}
     done = subprocess.run(run, capture_output=True, text=True, cwd=folder, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -209,20 +209,3 @@ def test_a_prediction_can_be_judged_on_the_runs_of_another_study(study, head_to_
     assert [cell.name for cell in there.cells] == list(head_to_head.suites)
     for cell in there.cells:
         assert (cell.interval is None) == bool(head_to_head.unlearned(cell.name))
-
-
-def test_a_study_file_of_ones_own_is_read_by_its_path(tmp_path):
-    """Also one that uses a file beside it."""
-    (tmp_path / "names.py").write_text('NAME = "mine"\n')
-    text = """
-from isonb_lab.claims.design import Design
-from .names import NAME
-DESIGN = Design(NAME, "", (), lambda settings: settings.get("method.name", "none"), grid="istar", size="smoke")
-"""
-    (tmp_path / "my_study.py").write_text(text)
-    study = load_study(tmp_path / "my_study.py")
-    assert (study.design.name, len(study.absent)) == ("mine", 13)
-    assert set(study.arms) == {"none", "cosreg", "istar"}
-    (tmp_path / "nothing.py").write_text("")
-    with pytest.raises(StudyError, match="a study file must have a DESIGN"):
-        load_study(tmp_path / "nothing.py")

@@ -95,6 +95,7 @@ def test_a_notebook_that_is_opened_alone_installs_the_package_first(there, repos
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: there or None)
     exec(TransformerManager().transform_cell(first.source), {"get_ipython": lambda: shell})
     up = os.path.relpath(BOOK.root, chapter.source.parent)
-    wanted = f"isonb[lab] @ {repository}" if repository else f"{up}[lab]"
-    assert ran == ([] if there else [f'pip install --quiet "{wanted}"'])
+    wanted = f'"isonb @ {repository}" "isonb-lab @ {repository}#subdirectory=book"'
+    wanted = wanted if repository else f'"{up}" "{up}/book"'
+    assert ran == ([] if there else [f"pip install --quiet {wanted}"])
     assert [cell.source for cell in code_cells(made)] == [cell.source for cell in chapter.code]

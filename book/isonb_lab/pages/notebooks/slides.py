@@ -16,12 +16,12 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from isonb.runtime.files import update
-from isonb_lab.pages.build import vendor
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.notebooks.plain import CAPTION, readable
 from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.run import Job
 from isonb_lab.pages.vega import MIME, page_html
+from isonb_lab.pages.vendor import vendor
 
 STATIC = Path(__file__).parents[1] / "static"
 ASSETS = ("isonb.css", "isonb.js", "deck.css", "deck.js")

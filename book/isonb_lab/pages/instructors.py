@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from isonb_lab.figures import status
+from isonb_lab.pages import status
 from isonb_lab.pages.chapters import Chapter
 
 EXERCISE = 10  # minutes planned for one exercise

