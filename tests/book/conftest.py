@@ -17,7 +17,7 @@ SAMPLE = Path(__file__).parent / "sample"
 def make_book(root):
     shutil.copytree(SAMPLE, root, dirs_exist_ok=True)
     config = (REPOSITORY / "_config.yml").read_text(encoding="utf-8")
-    static = (REPOSITORY / "isonb" / "pages" / "static").as_posix()
+    static = (REPOSITORY / "book" / "isonb_lab" / "pages" / "static").as_posix()
     (root / "_config.yml").write_text(config.replace("book/isonb_lab/pages/static", static), encoding="utf-8")
     for page in ("status.md", "bibliography.md"):
         text = (REPOSITORY / "book" / "reference" / page).read_text(encoding="utf-8")

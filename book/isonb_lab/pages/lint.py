@@ -41,7 +41,7 @@ SOLUTION = re.compile(
 )
 PICTURE = re.compile(r"^[`:]{3,}\{(?:figure|image)\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)", re.MULTILINE)
 HEADER_FILTER = "isonb,-jupytext.text_representation.jupytext_version"
-CONFIG = Path(__file__).resolve().parents[2] / "pyproject.toml"
+CONFIG = Path(__file__).resolve().parents[3] / "pyproject.toml"
 
 
 def _prose(chapter: Chapter) -> str:

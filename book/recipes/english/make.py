@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from english import SPLITS, TASKS, suite
 
-OUT = Path(__file__).parents[3] / "isonb" / "lab" / "data" / "english.parquet"
+OUT = Path(__file__).parents[2] / "isonb_lab" / "data" / "english.parquet"
 
 
 def table() -> pa.Table:
