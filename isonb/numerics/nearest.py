@@ -9,6 +9,7 @@ Few points and few dimensions need no product: :mod:`isonb.numerics.ways` says w
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -20,10 +21,9 @@ from isonb.errors import ShapeError, fail
 from isonb.numerics import compiled_nearest
 from isonb.numerics.compiled import can_compile
 from isonb.numerics.distances import PIECE, about_middle, edge_lengths, rows, slack
-from isonb.numerics.kd_tree import kd_tree
 from isonb.numerics.rows import unit_rows
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
-from isonb.numerics.ways import way_of_neighbours
+from isonb.numerics.ways import kd_tree, way_of_neighbours
 
 SPARE = 4  # candidates beyond k
 ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk, by device
@@ -114,11 +114,14 @@ class Search:
         if points.dtype == torch.float64:  # squares of float32 fit float64 as they are
             self.unit = power_of_two(largest(points, (-2, -1)))
             points = points / self.unit
-        self.points, self.real, self.way = points.contiguous(), real, way_of_neighbours(points)
+        self.points, self.real, self.rough = points.contiguous(), real, rough
+        self.way = way_of_neighbours(points, real)
         if self.way == "boxes":
-            self.boxes = [kd_tree(one, None if real is None else real[c]) for c, one in enumerate(points)]
-        elif self.way == "product":
-            self.copy = _copy(points, real, rough)
+            self.boxes = [kd_tree(cloud) for cloud in points]
+
+    @functools.cached_property
+    def copy(self) -> _Copy:
+        return _copy(self.points, self.real, self.rough)
 
     def __call__(
         self, k: int, some: Tensor | None = None, label: Tensor | None = None, chunk: int | None = None
@@ -129,22 +132,19 @@ class Search:
         """
         own = torch.arange(self.points.shape[1], device=self.points.device)
         rows_, labels = own if some is None else some, own if label is None else label
-        if self.way == "product":
-            way = _compiled if can_compile(self.points) and k <= compiled_nearest.WIDEST else _plain
-            index, square, bound = way(self, rows_, label, k, chunk)
-            failing = square[..., -1] >= bound
-            if own.device.type == "cpu" and bool(failing.any()):
-                for c in failing.any(1).nonzero().flatten().tolist():
-                    again = failing[c].nonzero().flatten()
-                    found = self._among_all(slice(c, c + 1), rows_[again], labels, k)
-                    index[c, again], square[c, again] = found[0][0], found[1][0]
-            return index, square
         if self.way == "differences":
             return self._among_all(slice(None), rows_, labels, k)
-        index = own.new_empty(len(self.points), len(rows_), k)
-        square = torch.empty(index.shape, dtype=torch.float64)
-        for c, boxes in enumerate(self.boxes):
-            index[c], square[c] = boxes.search(rows_, labels, k)
+        if self.way == "boxes" and label is None:
+            index, square, bound = _boxed(self, rows_, k)
+        else:
+            way = _compiled if can_compile(self.points) and k <= compiled_nearest.WIDEST else _plain
+            index, square, bound = way(self, rows_, label, k, chunk)
+        failing = square[..., -1] >= bound
+        if own.device.type == "cpu" and bool(failing.any()):
+            for c in failing.any(1).nonzero().flatten().tolist():
+                again = failing[c].nonzero().flatten()
+                found = self._among_all(slice(c, c + 1), rows_[again], labels, k)
+                index[c, again], square[c, again] = found[0][0], found[1][0]
         return index, square
 
     def _among_all(self, clouds: slice, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -161,6 +161,16 @@ class Search:
 
 Found = tuple[Tensor, Tensor, Tensor]
 """Indices and squared distances (b, m, k), and a bound (b, m): no point left out is nearer than that."""
+
+
+def _boxed(search: Search, some: Tensor, k: int) -> Found:
+    """By a kd-tree of each cloud, whose squared distances in float64 are good to a few units in the last place."""
+    wide = min(k + 1 + SPARE, search.points.shape[1])  # with the row itself
+    found = [boxes.query(cloud[some].numpy(), wide) for boxes, cloud in zip(search.boxes, search.points, strict=True)]
+    farthest = torch.stack([torch.from_numpy(away[:, -1]) for away, _ in found])
+    chosen = torch.stack([torch.from_numpy(index) for _, index in found])
+    index, square = compiled_nearest.ranked(search.points, chosen, some, torch.arange(search.points.shape[1]), k)
+    return index, square, farthest.square() * (1 - 1e-12)
 
 
 def _plain(search: Search, some: Tensor, label: Tensor | None, k: int, chunk: int | None) -> Found:

@@ -8,17 +8,17 @@ whose last neighbour isn't nearer than the rounding of what was left out can tel
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from isonb.checks import finite
 from isonb.numerics import compiled_nearest
-from isonb.numerics.compiled import can_compile
 from isonb.numerics.distances import PIECE, slack
 from isonb.numerics.nearest import SPARE, STRIP, Search
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
-from isonb.numerics.ways import way_of_queries
+from isonb.numerics.ways import kd_tree, way_of_queries
 
 SAMPLE = 256  # rows of the corpus whose mean is its middle
 
@@ -32,8 +32,8 @@ def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
 
     ``chunk`` queries are multiplied at a time.
     """
-    if (way := way_of_queries(queries, corpus, k)) != "boxes" and can_compile(corpus):
-        found = (_by_differences if way == "differences" else _by_product)(queries, corpus, k, chunk)
+    if (way := way_of_queries(queries, corpus, k)) != "plain":
+        found = WAYS[way](queries, corpus, k, chunk)
         if found is not None:
             return *found, torch.ones((), dtype=torch.float64)
     finite(corpus, name="corpus")
@@ -53,6 +53,14 @@ def _by_differences(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Te
     if not torch.finfo(corpus.dtype).tiny ** 0.5 < total < math.inf:
         return None
     return _again(queries, corpus, index, square, ~sure.bool())
+
+
+def _by_boxes(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor]:
+    """Of float32 points, whose squares fit float64."""
+    tree, wide = kd_tree(finite(corpus, name="corpus")), min(k + SPARE, len(corpus))
+    away, chosen = (torch.from_numpy(part) for part in tree.query(queries.numpy(), wide))
+    bound = away[:, -1].square() * (1 - 1e-12)
+    return _certified(queries, corpus, chosen, bound, k)
 
 
 def _by_product(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> tuple[Tensor, Tensor] | None:
@@ -101,3 +109,10 @@ def _again(queries: Tensor, corpus: Tensor, index: Tensor, square: Tensor, some:
         found = compiled_nearest.scan(queries[some], corpus, index.shape[1], 0)
         index[some], square[some] = found.near, found.square
     return index, square
+
+
+WAYS: dict[str, Callable[[Tensor, Tensor, int, int], tuple[Tensor, Tensor] | None]] = {
+    "differences": _by_differences,
+    "boxes": _by_boxes,
+    "product": _by_product,
+}

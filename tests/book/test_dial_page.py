@@ -1,11 +1,11 @@
-"""The dial on its chapter and on the first page, in a browser that can only read files: `make book` first."""
+"""The dial on its chapter, in a browser that can only read files: `make book` first."""
 
 import pytest
 from browser import HTML, SET, open_page, opens, use_theme
 
-PAGES = {"chapter": HTML / "book" / "results" / "the_dial.html", "first page": HTML / "book" / "intro.html"}
+PAGE = HTML / "book" / "results" / "the_dial.html"
 
-pytestmark = opens(PAGES["chapter"])
+pytestmark = opens(PAGE)
 STATE = """() => { const root = document.querySelector('.isonb-dial'); return {
   cloud: [...root.querySelectorAll('svg')[0].querySelectorAll('circle')].map((c) => c.getAttribute('cx')).join(),
   dots: [...root.querySelectorAll('.isonb-dot')].map((c) => c.getAttribute('cx') + ' ' + c.getAttribute('cy')).join(),
@@ -14,10 +14,9 @@ STATE = """() => { const root = document.querySelector('.isonb-dial'); return {
 }; }"""
 
 
-@pytest.fixture(params=[(page, width) for page in PAGES for width in (1280, 390)], ids=lambda one: f"{one[0]}-{one[1]}")
+@pytest.fixture(params=[1280, 390])
 def visit(browser, request):
-    page, width = request.param
-    visit = open_page(browser, PAGES[page], width=width)
+    visit = open_page(browser, PAGE, width=request.param)
     yield visit
     assert visit.outside == visit.failed == visit.errors == []
     visit.page.close()

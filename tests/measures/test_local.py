@@ -36,7 +36,7 @@ def brute(queries, corpus, k):
 
 @pytest.mark.parametrize("kind", ["plain", "far", "tight", "large", "small", "twins", "lattice", "few"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("way", ["differences", "product", "boxes"])
+@pytest.mark.parametrize("way", ["differences", "product", "boxes", "plain"])
 def test_neighbours_of_queries_are_those_of_all_differences(kind, dtype, way):
     corpus, queries = normal(300, 20), normal(70, 20, seed=1)
     if kind == "far":

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from isonb.errors import ShapeError
 from isonb.measures.neighbors import knn, lsds, mle_dimension, two_nn
-from isonb.numerics import kd_tree, nearest
+from isonb.numerics import nearest
 from isonb.numerics.compiled import can_compile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,7 +160,7 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
     if mask is not None:
         mask[:, : min(n, k + 1)] = True
     k = min(k, n - 1)
-    without = {"way_of_neighbours": lambda x: "product", "can_compile": lambda x: False}
+    without = {"way_of_neighbours": lambda x, mask: "product", "can_compile": lambda x: False}
     with mock.patch.multiple(nearest, **without):
         plain, order = knn(x, k, mask=mask, chunk=chunk)
     away, index = knn(x, k, mask=mask, chunk=chunk)
@@ -179,30 +179,21 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(("normal", "grid", "copies", "tight", "lone")),
-    st.integers(2, 300),
+    st.sampled_from(("normal", "grid", "copies", "far", "tight", "lone")),
+    st.integers(4, 300),
     st.integers(1, 6),
-    st.integers(1, 5),
-    st.integers(1, 9),
-    st.booleans(),
+    st.integers(1, 12),
+    st.sampled_from((torch.float32, torch.float64)),
     st.integers(0, 1000),
 )
-def test_boxes_name_the_nearest_of_another_label(kind, n, d, k, labels, masked, seed):
-    """To the last tie, whatever the labels: those of all differences, one after another."""
-    x, g = draw_cloud(kind, n, d, seed), torch.Generator().manual_seed(seed)
-    label, real = torch.randint(0, labels, (n,), generator=g), torch.rand(n, generator=g) < 0.8
-    real = real | (torch.arange(n) == 0) if masked else torch.ones(n, dtype=torch.bool)
-    rows = real.nonzero().flatten()
-    index, square = kd_tree.kd_tree(x, real if masked else None).search(rows, label, k)
-    away = torch.zeros(n, n, dtype=torch.float64)
-    for t in range(d):
-        away += (x[:, t : t + 1] - x[:, t]).square()
-    away.masked_fill_((label.unsqueeze(1) == label) | ~real, math.inf)
-    want, order = away[rows].sort(dim=1, stable=True)
-    want = torch.nn.functional.pad(want, (0, k), value=math.inf)[:, :k]
-    order = torch.nn.functional.pad(order, (0, k), value=-1)[:, :k]
-    assert torch.equal(square, want)
-    assert torch.equal(index, torch.where(want.isinf(), -1, order))
+def test_a_kd_tree_finds_the_nearest_to_the_last_tie(kind, n, d, k, dtype, seed):
+    x, k = draw_cloud(kind, n, d, seed).to(dtype), min(k, n - 1)
+    with mock.patch.object(nearest, "way_of_neighbours", return_value="boxes"):
+        distances, indices = knn(x, k)
+    want, order = sorted_neighbors(x, k)
+    assert_same(distances, want, rtol=1e-6 if dtype == torch.float32 else 1e-12, atol=0, dtype=False)
+    if kind != "tight" and dtype == torch.float64:
+        assert torch.equal(indices, order)
 
 
 @pytest.mark.parametrize("k", [0, 6, -1, 2.0, True])

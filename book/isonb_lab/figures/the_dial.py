@@ -1,8 +1,4 @@
-"""Pictures of *The dial*: a slider that turns a real cloud, in a page without a kernel, from the recorded tables.
-
-The first page shows the same: ``python -m isonb_lab.figures.the_dial`` writes it to ``the_dial.html``; a test compares
-them.
-"""
+"""Pictures of *The dial*: a slider that turns a real cloud, in a page without a kernel, from the recorded tables."""
 
 from __future__ import annotations
 
@@ -22,7 +18,6 @@ from isonb_lab.pages import CLOUD, dash
 from isonb_lab.pages.evidence import with_interval
 from isonb_lab.papers import dial as plan
 
-TARGET = Path(__file__).with_suffix(".html")
 SCRIPT = Path(__file__).with_suffix(".js")
 SHOWN = {"smollm2": (15, "a language model (smollm2, middle layer)"), "minilm": (6, "a sentence encoder (minilm)")}
 KINDS_OF_MODEL = {"smollm2": "language model", "minilm": "trained for the cosine", "tiny": "small encoder"}
@@ -297,7 +292,3 @@ def _to_do(gained: pd.Series[Any], without: pd.Series[Any]) -> str:
 def tables() -> dict[str, pd.DataFrame]:
     """The recorded tables that the pictures are drawn from."""
     return {name: plan.read(name) for name in ("scores", "best", "parts", "turned", "depth", "spectra", "classes")}
-
-
-if __name__ == "__main__":
-    TARGET.write_text(dial(tables()) + "\n", encoding="utf-8")

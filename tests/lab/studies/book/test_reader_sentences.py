@@ -14,7 +14,8 @@ from isonb_lab.papers import read_where
 from isonb_lab.places import RECORDINGS_FOLDER
 
 APART = ("the_dial", "the_dial_more")  # a linear head there reads the very vectors that are turned
-SOURCES = {"read_where": {"heads", "study"}}  # a study of what is read, and of no other vectors
+# studies of what is read, and of no other vectors
+SOURCES = {"read_where": {"heads", "study"}, "claims": {"heads", "rounded"}}
 BOOK = RECORDINGS_FOLDER.parent
 PAGES = [*BOOK.glob("results/*.md"), *BOOK.glob("teaching/*.md")]
 PAGES = sorted(page for page in PAGES if page.stem not in APART)

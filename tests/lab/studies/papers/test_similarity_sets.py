@@ -49,12 +49,3 @@ def test_a_page_that_averages_over_the_sets_says_so(page):
     text = (HOME / "book" / f"{page}.md").read_text(encoding="utf-8")
     assert "shared_pairs(" in text or "shares most of its pairs" in " ".join(text.split())
     assert "without sts-b" in text.lower() or page.endswith("tables")
-
-
-@pytest.mark.parametrize("page", ["README.md", "book/intro.md"])
-def test_the_first_pages_have_the_mean_without_sts_b(page, studies):
-    gains = softdecay.vector_gains(studies["softdecay"]).query("protocol == 'mean'")
-    apart = pairs.over_sets(gains, softdecay.WHITENING, without=pairs.WITHOUT)
-    text = " ".join((HOME / page).read_text(encoding="utf-8").split())
-    assert f"it is {apart['tiny'].estimate:+.1f} and {apart['minilm'].estimate:+.1f}" in text
-    assert page == "book/intro.md" or f"{pairs.shared_pairs():.0%} of whose pairs" in text
