@@ -131,10 +131,11 @@ def _scan(
                     to_c += gap * gap
                     gap = one * e[t] - own[t]
                     to_e += gap * gap
+                whole += to_a + to_b + to_c + to_e
                 four[0], four[1], four[2], four[last - first - 1] = to_a, to_b, to_c, to_e
-                for j in range(first, last):
+                some = to_a < worst or to_b < worst or to_c < worst or to_e < worst
+                for j in range(first, last if some else first):
                     entry = four[j - first]
-                    whole += entry
                     if entry < worst:
                         p = wide - 1
                         while p > 0 and least[i, p - 1] > entry:

@@ -26,6 +26,7 @@ from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 from isonb.numerics.ways import kd_tree, way_of_neighbours
 
 SPARE = 4  # candidates beyond k
+LABELLED = 28  # and where some of them have the label of the row that asks
 ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk, by device
 STRIP = 256  # rows of a cloud on the CPU that are multiplied by those after them at a time
 
@@ -134,8 +135,8 @@ class Search:
         rows_, labels = own if some is None else some, own if label is None else label
         if self.way == "differences":
             return self._among_all(slice(None), rows_, labels, k)
-        if self.way == "boxes" and label is None:
-            index, square, bound = _boxed(self, rows_, k)
+        if self.way == "boxes":
+            index, square, bound = _boxed(self, rows_, labels, k, SPARE if label is None else LABELLED)
         else:
             way = _compiled if can_compile(self.points) and k <= compiled_nearest.WIDEST else _plain
             index, square, bound = way(self, rows_, label, k, chunk)
@@ -163,14 +164,19 @@ Found = tuple[Tensor, Tensor, Tensor]
 """Indices and squared distances (b, m, k), and a bound (b, m): no point left out is nearer than that."""
 
 
-def _boxed(search: Search, some: Tensor, k: int) -> Found:
+def _boxed(search: Search, some: Tensor, label: Tensor, k: int, spare: int) -> Found:
     """By a kd-tree of each cloud, whose squared distances in float64 are good to a few units in the last place."""
-    wide = min(k + 1 + SPARE, search.points.shape[1])  # with the row itself
+    n = search.points.shape[1]
+    wide = min(k + 1 + spare, n)  # with the row itself
     found = [boxes.query(cloud[some].numpy(), wide) for boxes, cloud in zip(search.boxes, search.points, strict=True)]
-    farthest = torch.stack([torch.from_numpy(away[:, -1]) for away, _ in found])
-    chosen = torch.stack([torch.from_numpy(index) for _, index in found])
-    index, square = compiled_nearest.ranked(search.points, chosen, some, torch.arange(search.points.shape[1]), k)
-    return index, square, farthest.square() * (1 - 1e-12)
+    chosen = torch.stack([torch.from_numpy(near) for _, near in found])
+    index, square = compiled_nearest.ranked(search.points, chosen, some, label, k)
+    bound = torch.stack([torch.from_numpy(away[:, -1]) for away, _ in found]).square() * (1 - 1e-12)
+    again = (square[..., -1] >= bound).any(0).nonzero().flatten()
+    if len(again) and 16 * wide < n:  # of the label of the row that asks, or as far
+        more = _boxed(search, some[again], label, k, 8 * spare)
+        index[:, again], square[:, again], bound[:, again] = more
+    return index, square, bound
 
 
 def _plain(search: Search, some: Tensor, label: Tensor | None, k: int, chunk: int | None) -> Found:
