@@ -125,13 +125,13 @@ class LengthGrouped(Sampler[int]):
         return iter([row for i in shuffled for row in batches[i]])
 
 
-def batched(tokens: Tokens, tokenizer: Any, size: int, device: Any) -> Iterator[dict[str, Tensor]]:
+def batched(tokens: Tokens | LongestFirst, tokenizer: Any, size: int, device: Any) -> Iterator[dict[str, Tensor]]:
     """The rows in order, ``size`` at a time, on ``device``."""
     from transformers import DataCollatorWithPadding
 
     collate = DataCollatorWithPadding(tokenizer)
     for start in range(0, len(tokens), size):
-        batch = collate(tokens.rows[start : start + size])
+        batch = collate([tokens[row] for row in range(start, min(start + size, len(tokens)))])
         yield {name: value.to(device) for name, value in batch.items()}
 
 

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePath
 from typing import Any
@@ -109,10 +109,15 @@ def own_task(name: str) -> OwnTask:
     return _understood(spelled(name), wanted, places, state)
 
 
+def file_state(files: Iterable[Path]) -> State:
+    """The :data:`State` of some files."""
+    return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
+
+
 def _state(place: Path) -> State:
     try:
         files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
-        return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
+        return file_state(files)
     except (OSError, ValueError) as error:
         why = f"no file {place}" if isinstance(error, FileNotFoundError) else shown(str(error))
         fail(SourceError, "own data must be a file or folder that is there", why, "Correct the path.")

@@ -11,7 +11,7 @@ from isonb.errors import fail, in_one_line
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask
-from isonb_lab.data.parts import PARTS, part_rows
+from isonb_lab.data.task import Part
 from isonb_lab.data.tasks import GENERATED, Task, TaskError, generated_rows, task_named
 
 
@@ -63,27 +63,31 @@ def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None
 
 
 def _read(task: Task, source: str | Path | None, split: str) -> Any:
+    import pyarrow  # type: ignore[import-untyped,unused-ignore]
+
     if isinstance(task, OwnTask):
         return task.tables[split]
     if task.name in GENERATED:
         return generated_rows(task.name, split)
-    if split in PARTS.get(task.name, {}):
-        return _joined(task, source, split)
+    if parts := task.parts.get(split):
+        return pyarrow.concat_tables([_read_part(part, source, task.columns) for part in parts])
     folder = sources.data_folder(source)
     if folder is not None:
         return sources.read_folder(folder, task.folder, split)
     return sources.read_hub(str(task.hub), task.config, split)
 
 
-def _joined(task: Task, source: str | Path | None, split: str) -> Any:
-    """The rows of a split that is made of others' splits, one part after the other."""
-    import pyarrow  # type: ignore[import-untyped,unused-ignore]
+def _read_part(part: Part, source: str | Path | None, columns: Sequence[str]) -> Any:
+    """The rows of a part, its columns named as those of the whole; the target is the last."""
+    import pyarrow
 
-    tables = []
-    for part in PARTS[task.name][split]:
-        of = task_named(part.task)
-        tables.append(part_rows(part, _read(of, source, part.split), of.columns, task.columns))
-    return pyarrow.concat_tables(tables)
+    task = task_named(part.task)
+    table, (*inputs, target) = _read(task, source, part.split), task.columns
+    labels = table[target].to_pylist()
+    rows = [row for row, label in enumerate(labels) if part.labels is None or label in part.labels]
+    labels = labels if part.labels is None else [part.labels.get(label) for label in labels]
+    values = [*(table[name].cast(pyarrow.string()) for name in inputs), pyarrow.array(labels)]
+    return pyarrow.table(values, names=list(columns)).take(rows)
 
 
 def split_files(task: Task, folder: Path, split: str) -> list[Path]:
@@ -91,7 +95,7 @@ def split_files(task: Task, folder: Path, split: str) -> list[Path]:
 
     Raises :class:`~isonb.runtime.tables.SourceError` where one is missing.
     """
-    parts = [(task_named(part.task), part.split) for part in PARTS.get(task.name, {}).get(split, ())]
+    parts = [(task_named(part.task), part.split) for part in task.parts.get(split, ())]
     return [file for of, name in parts or [(task, split)] for file in sources.parquet_files(folder, of.folder, name)]
 
 

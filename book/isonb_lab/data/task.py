@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from isonb.errors import InputError
 
@@ -27,12 +28,22 @@ class TaskSize:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A split of another task. ``labels``: what its labels are called in the whole; rows with another are left out."""
+
+    task: str
+    split: str
+    labels: Mapping[int, int] | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """What a task is. ``inputs`` are its text columns, ``target`` the column to predict, both named as on the hub.
 
     ``kind`` is classification (int target, ``labels`` by number), regression (float target), span (SQuAD answers) or
     similarity (unsupervised: cosine against a float target). The first of ``metrics`` is the main one. ``folder`` is
-    the place below a data folder; ``subsets`` are those that the STS protocols average over.
+    the place below a data folder; ``subsets`` are those that the STS protocols average over. ``parts``: by split, the
+    splits of other tasks that it is made of, one after the other.
     """
 
     name: str
@@ -48,6 +59,7 @@ class Task:
     subsets: tuple[str, ...] = ()
     note: str = ""
     size: TaskSize = TaskSize()
+    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def columns(self) -> tuple[str, ...]:

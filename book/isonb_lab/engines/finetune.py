@@ -81,7 +81,7 @@ def run(
     if predictions is not None:
         write_table(validation.predictions(logits), predictions)
     reports.end(metrics)
-    return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
+    return recorded(run_.planned, run_.fingerprints(data), clock, metrics=metrics, series=series)
 
 
 def prepare(given: Mapping[str, Any] | Planned, data: str | Path | None, progress: bool = True) -> Finetuning:

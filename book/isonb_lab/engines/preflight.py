@@ -11,7 +11,7 @@ from isonb.errors import fail
 from isonb.models import catalogue, locate
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
-from isonb_lab.data.parts import PARTS
+from isonb_lab.data.reader_rows import SPLITS
 from isonb_lab.data.rows import conform, load_task, split_files
 from isonb_lab.data.tasks import Task, TaskError, task_named
 from isonb_lab.methods import Method
@@ -44,13 +44,13 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
         return replace(planned, checked=True)
     settings, task = planned.settings, task_named(planned.settings.task)
     tuned, splits = planned.experiment in FINE_TUNING, task.used_splits
-    if task.hub is not None:  # rows that are nowhere are told of first: to look for them costs least
-        folder = sources.data_folder(data)
-        if folder is None:
-            sources.place_on_hub(task.hub)
-        else:
-            for split in splits:
-                split_files(task, folder, split)
+    read = [(task, split) for split in splits]
+    read += [(task_named(name), split) for name, split in SPLITS] if getattr(settings, "readers", False) else []
+    for one, split in read:  # rows that are nowhere are told of first: to look for them costs least
+        if one.hub is not None and (folder := sources.data_folder(data)) is not None:
+            split_files(one, folder, split)
+    for hub in dict.fromkeys(one.hub for one, _ in read if one.hub and sources.data_folder(data) is None):
+        sources.place_on_hub(hub)
     model = locate.find(settings.model)
     if tuned or not planned.method.post_hoc:
         planned.method.layer(int(model.config.hidden_size))
@@ -121,7 +121,7 @@ def _check_count(task: Task, split: str, rows: int, least: int) -> None:
 def _rows(task: Task, split: str, data: str | Path | None) -> int:
     """How many rows a split has, its columns and first values checked."""
     folder = sources.data_folder(data) if task.hub else None
-    if folder is None or split in PARTS.get(task.name, {}):
+    if folder is None or split in task.parts:
         return len(load_task(task.name, data, split=split))
     table, rows = sources.peek_folder(folder, task.folder, split, PEEK)
     _check_count(task, split, rows, 1)

@@ -16,19 +16,14 @@ from torch.nn import functional as F
 
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore, participation_ratio
-from isonb_lab.data.batches import INPUTS, Tokens, accepted_inputs
-from isonb_lab.data.rows import load_task
+from isonb_lab.data.batches import LongestFirst, Tokens, accepted_inputs
+from isonb_lab.data.reader_rows import HEADS, PAIRS, SEARCH, labelled_rows, scored_pairs, searched
 from isonb_lab.data.scores import score, spearman
-from isonb_lab.data.sources import sample
 from isonb_lab.data.tasks import task_named
 from isonb_lab.engines.stages import Finetuning
 from isonb_lab.measuring.cloud import number
 
-SEED = 43  # of the rows that are drawn, the same for all runs
 LENGTH = 48  # tokens of a text
-HEADS = ("sst2", "cola")  # tasks of a fresh head and of neighbours
-TRAINED = 1500  # rows of them that a reader is fitted on
-PARAGRAPHS = 500  # that are searched, each by one question
 NEIGHBOURS = 10
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)  # of the fresh head, over rows of unit mean square
 MEASURED = 1500  # vectors that are measured
@@ -46,23 +41,21 @@ def read(run_: Finetuning, module: nn.Module | None, data: str | Path | None) ->
     vectors = _vectors(run_, module)
     metrics: Metrics = {}
     for task in HEADS:
-        train, train_labels = _labelled(task, "train", data, vectors)
-        test, labels = _labelled(task, "validation", data, vectors)
+        train, test = (labelled_rows(task, split, data) for split in ("train", "validation"))
+        points, labels = vectors(list(train["sentence"])), torch.tensor(list(train["label"]))
+        unseen, metric = vectors(list(test["sentence"])), task_named(task).metrics[0]
         for name, reader in (("linear_head", linear_head), ("neighbours", neighbours)):
-            told = reader(train, train_labels, test)
-            metrics[f"reader.{name}.{task}"] = score(task_named(task).metrics, told, labels)[
-                task_named(task).metrics[0]
-            ]
-        metrics |= _roundness(test, f"reader.linear_head.{task}", f"reader.neighbours.{task}")
-    pairs = load_task("stsb_test", data)
+            predicted = reader(points, labels, unseen)
+            metrics[f"reader.{name}.{task}"] = score([metric], predicted, list(test["label"]))[metric]
+        metrics |= _roundness(unseen, f"reader.linear_head.{task}", f"reader.neighbours.{task}")
+    pairs = scored_pairs(data)
     one, other = (vectors(list(pairs[side])) for side in ("sentence1", "sentence2"))
     cosines = F.cosine_similarity(one, other).tolist()
-    metrics["reader.cosine.stsb_test"] = spearman(cosines, [float(score) for score in pairs["score"]])
-    metrics |= _roundness(torch.cat([one, other]), "reader.cosine.stsb_test")
-    questions, paragraphs = _searched(data)
-    asked, found = vectors(questions), vectors(paragraphs)
-    metrics["reader.search.squad"] = search(asked, found)
-    return metrics | _roundness(torch.cat([asked, found]), "reader.search.squad")
+    metrics[f"reader.cosine.{PAIRS}"] = spearman(cosines, [float(score) for score in pairs["score"]])
+    metrics |= _roundness(torch.cat([one, other]), f"reader.cosine.{PAIRS}")
+    questions, paragraphs = map(vectors, searched(data))
+    metrics[f"reader.search.{SEARCH}"] = search(questions, paragraphs)
+    return metrics | _roundness(torch.cat([questions, paragraphs]), f"reader.search.{SEARCH}")
 
 
 def linear_head(train: Tensor, labels: Tensor, test: Tensor) -> list[int]:
@@ -113,19 +106,17 @@ def search(questions: Tensor, paragraphs: Tensor) -> float:
 
 
 def _vectors(run_: Finetuning, module: nn.Module | None) -> Vectors:
-    names = [name for name in INPUTS if name in accepted_inputs(run_.model.encoder)]
-    length = min(LENGTH, run_.settings.max_length)
+    names, length = accepted_inputs(run_.model.encoder), min(LENGTH, run_.settings.max_length)
 
     @torch.no_grad()
     def vectors(texts: Sequence[str]) -> Tensor:
         tokens = run_.encoder.tokenizer(list(texts), truncation=True, max_length=length)
         rows = [{name: tokens[name][i] for name in names if name in tokens} for i in range(len(texts))]
-        order = sorted(range(len(rows)), key=lambda row: -len(rows[row]["input_ids"]))
         if run_.lower is not None:
             run_.lower.read(rows, progress=False)
         run_.model.eval()
-        parts = [_read_by_head(run_, batch, module) for batch in run_.batched(Tokens([rows[row] for row in order]))]
-        return torch.cat(parts)[torch.tensor(order).argsort()]
+        passed = LongestFirst(Tokens(rows))
+        return passed.back(torch.cat([_read_by_head(run_, batch, module) for batch in run_.batched(passed)]))
 
     return vectors
 
@@ -138,19 +129,6 @@ def _read_by_head(run_: Finetuning, batch: dict[str, Tensor], module: nn.Module 
     features = run_.method.features(torch.stack(states), mask)
     changed: Tensor = module(vector if features is None else features)
     return changed.float().cpu()
-
-
-def _labelled(task: str, split: str, data: str | Path | None, vectors: Vectors) -> tuple[Tensor, Tensor]:
-    rows = load_task(task, data, split=split, limit=TRAINED if split == "train" else None, seed=SEED)
-    return vectors(list(rows["sentence"])), torch.tensor(list(rows["label"]))
-
-
-def _searched(data: str | Path | None) -> tuple[list[str], list[str]]:
-    """Questions, and the paragraph of each; no paragraph comes twice."""
-    rows = load_task("squad", data, split="validation")
-    first = dict(zip(reversed(list(rows["context"])), reversed(list(rows["question"])), strict=True))
-    chosen = [list(first)[row] for row in sample(len(first), PARAGRAPHS, SEED)]
-    return [first[paragraph] for paragraph in chosen], chosen
 
 
 def _roundness(x: Tensor, *readers: str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from isonb.integrations.hidden_states import Pooling
 from isonb.models.loading import Encoder
 from isonb.points import Mode
 from isonb_lab.data import batches, scores
-from isonb_lab.data.batches import Tokens, accepted_inputs, batched, tokenize
+from isonb_lab.data.batches import LongestFirst, Tokens, accepted_inputs, batched, tokenize
+from isonb_lab.data.reader_rows import readers_fingerprint
 from isonb_lab.data.sources import fingerprint
 from isonb_lab.data.tasks import Task
 from isonb_lab.encoders.lower_layers import LowerStates
@@ -113,10 +114,11 @@ class Finetuning:
             values = scores.baseline(metrics, self.splits["train"].gold, gold)
         return {f"baseline.{name}": value for name, value in values.items()}
 
-    def fingerprints(self) -> dict[str, str]:
-        """sha256 of all that the run reads."""
-        rows = {name: fingerprint(split.rows) for name, split in self.splits.items()}
-        return rows | {"model": self.encoder.revision} | own_files(self.task, self.method)
+    def fingerprints(self, data: str | Path | None) -> dict[str, str]:
+        """sha256 of all that the run reads; ``data`` is where its rows come from."""
+        prints = {name: fingerprint(split.rows) for name, split in self.splits.items()}
+        prints |= {"readers": readers_fingerprint(data)} if self.settings.readers else {}
+        return prints | {"model": self.encoder.revision} | own_files(self.task, self.method)
 
     @property
     def device(self) -> torch.device:
@@ -126,7 +128,7 @@ class Finetuning:
         """The rows of a split in order, or the first ``count`` of them, for no-grad passes."""
         return self.batched(split.tokens if count is None else split.tokens.head(count))
 
-    def batched(self, tokens: Tokens) -> Iterator[dict[str, Tensor]]:
+    def batched(self, tokens: Tokens | LongestFirst) -> Iterator[dict[str, Tensor]]:
         """Rows in order, for no-grad passes."""
         return batched(tokens, self.encoder.tokenizer, EVALUATED, self.device)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from isonb.models.catalogue import ModelError
 from isonb.models.locate import fingerprint_now, is_folder
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
-from isonb_lab.data.own import OwnTask
+from isonb_lab.data.own import OwnTask, State, file_state
+from isonb_lab.data.reader_rows import SPLITS, readers_fingerprint
 from isonb_lab.data.rows import load_task, split_files
 from isonb_lab.data.sources import fingerprint, sample
 from isonb_lab.data.tasks import Task, task_named
@@ -28,7 +29,7 @@ from isonb_lab.runs.record import Record
 from isonb_lab.runs.run_ids import canonical
 from isonb_lab.runs.settings import FinetuneSettings, Planned, SimilaritySettings, plan
 
-ROWS = ("task", "train_examples", "eval_examples", "sample_seed", "holdout")  # what rows depend on
+ROWS = ("task", "train_examples", "eval_examples", "sample_seed", "holdout", "readers")  # what rows depend on
 SHORT = 8  # digits of a fingerprint in words
 
 
@@ -43,10 +44,12 @@ def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[st
         return {}
     task, settings = task_named(run.settings.task), run.settings
     prints = own_files(task, run.method)
-    folder = sources.data_folder(data) if task.hub else None
+    splits = [(task, split) for split in task.used_splits]
+    splits += [(task_named(name), split) for name, split in SPLITS] if getattr(settings, "readers", False) else []
+    folder = sources.data_folder(data) if any(one.hub for one, _ in splits) else None
     try:
         alone = type(settings)(**{name: getattr(settings, name) for name in ROWS if hasattr(settings, name)})
-        prints |= _rows(alone, None if data is None else str(data), _state(task, folder))
+        prints |= _rows(alone, None if data is None else str(data), _state(splits, folder))
     except SourceError:
         if folder is not None:
             raise
@@ -114,19 +117,21 @@ def recorded(run: Planned, data: str | Mapping[str, Any], clock: Clock, **values
 
 
 @functools.lru_cache(maxsize=128)
-def _rows(settings: Any, data: str | None, state: tuple[tuple[str, int, int], ...]) -> dict[str, str]:
+def _rows(settings: Any, data: str | None, state: State) -> dict[str, str]:
     """The fingerprints of the rows; ``state`` is that of the files they are read from."""
     if isinstance(settings, SimilaritySettings):
         return {"rows": fingerprint(pair_rows(settings, data))}
     rows = split_rows(task_named(settings.task), settings, data)
-    return {name: fingerprint(split) for name, split in rows.items()}
+    prints = {name: fingerprint(split) for name, split in rows.items()}
+    return prints | ({"readers": readers_fingerprint(data)} if settings.readers else {})
 
 
-def _state(task: Task, folder: Path | None) -> tuple[tuple[str, int, int], ...]:
+def _state(splits: Iterable[tuple[Task, str]], folder: Path | None) -> State:
     """Names, sizes and times of the files of rows: what is read again only when one of them has changed."""
-    if isinstance(task, OwnTask):
-        return (*task.state, (task.digest, 0, 0))
-    if folder is None:
-        return ()
-    files = [file for split in task.used_splits for file in split_files(task, folder, split)]
-    return tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    state: State = ()
+    for task, split in splits:
+        if isinstance(task, OwnTask):
+            state += (*task.state, (task.digest, 0, 0))
+        elif task.hub and folder is not None:
+            state += file_state(split_files(task, folder, split))
+    return state

@@ -2,30 +2,29 @@
 
 import pytest
 import torch
+from cola import write_rows
 
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.tasks import TASKS
 from isonb_lab.engines import finetune, readers
+from isonb_lab.runs.inputs import differences, inputs
 from isonb_lab.runs.settings import plan
 
-DATA_ROWS = 40
+SPLITS = {  # of the readers' tasks, and the embedded task whose rows stand in for theirs
+    **{("sst2", split): "english_sentiment" for split in ("train", "validation")},
+    **{("cola", split): "english_acceptability" for split in ("train", "validation")},
+    ("stsb_test", "test"): "english_sts",
+    ("squad", "validation"): "english_span",
+}
 
 
-@pytest.fixture
-def texts(monkeypatch):
-    """Rows of the embedded tasks in the place of the hub's, so that no data folder is needed."""
-    from isonb_lab.data.rows import load_task
-
-    def load(task, data=None, *, split="test", limit=None, seed=0):
-        if task == "squad":
-            rows = load_task("english_span", split="validation")
-            return {"context": list(rows["context"]), "question": list(rows["question"])}
-        if task == "stsb_test":
-            rows = load_task("english_sts")
-            return {name: list(rows[name])[:DATA_ROWS] for name in ("sentence1", "sentence2", "score")}
-        rows = load_task({"sst2": "english_sentiment", "cola": "english_acceptability"}[task], split=split)
-        return {name: list(rows[name])[:DATA_ROWS] for name in ("sentence", "label")}
-
-    monkeypatch.setattr(readers, "load_task", load)
-    monkeypatch.setattr(readers, "PARAGRAPHS", 20)
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A data folder with what readers read."""
+    folder = tmp_path_factory.mktemp("data")
+    for (name, split), ours in SPLITS.items():
+        write_rows(folder / TASKS[name].folder / f"{split}.parquet", list(load_task(ours, split=split, limit=40)))
+    return folder
 
 
 def test_the_penalty_of_the_fresh_head_is_chosen_by_leave_one_out():
@@ -55,11 +54,12 @@ def test_ties_rank_before_the_paragraph_that_answers():
     assert readers.search(torch.ones(3, 2), torch.ones(3, 2)) == pytest.approx(0.5)  # rank 3 of 3
 
 
-def test_a_second_stage_is_what_is_read(texts):
+def test_a_second_stage_is_what_is_read_and_the_manifest_tells_of_texts_that_changed(data):
     config = {"protocol": "smoke", "task": "english_sentiment", "model": "tiny", "readers": True, "head": "linear"}
     config |= {"train_layers": 1, "layers": 2, "pooling": "mean"}
     plain, white = (
-        finetune.run(config | {"method": method}, progress=False) for method in ("none", {"name": "whitening", "k": 3})
+        finetune.run(config | {"method": method}, data=data, progress=False)
+        for method in ("none", {"name": "whitening", "k": 3})
     )
     names = {name for name in plain.metrics if name.startswith("reader.")}
     assert {name for name in names if name.count(".") == 2} == {
@@ -70,6 +70,10 @@ def test_a_second_stage_is_what_is_read(texts):
     assert names == {name for name in white.metrics if name.startswith("reader.")}
     place = "reader.cosine.stsb_test.participation_ratio"
     assert white.metrics[place] <= 3 < plain.metrics[place]
+    before = plain.manifest["data"]
+    assert before == inputs(plain.config, data)
+    write_rows(data / "squad/validation.parquet", list(load_task("english_span", split="validation", limit=39)))
+    assert differences(before, inputs(plain.config, data)).startswith("other readers (")
 
 
 def test_ids_of_runs_without_readers_are_as_before():
