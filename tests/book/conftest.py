@@ -8,7 +8,7 @@ import pytest
 
 from isonb_lab.pages import chapters
 from isonb_lab.pages.chapters import Book
-from isonb_lab.runtime.locks import held
+from isonb_lab.runtime.locks import file_lock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SAMPLE = Path(__file__).parent / "sample"
@@ -54,7 +54,7 @@ def built(tmp_path_factory, stand_in):
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent  # which holds the folders of all workers
     root, done = shared / "built", shared / "built.done"
-    with held([shared / "built.lock"]), pytest.MonkeyPatch.context() as patch:
+    with file_lock([shared / "built.lock"]), pytest.MonkeyPatch.context() as patch:
         patch.setattr(chapters, "PACKAGE", stand_in)
         if not done.exists():
             make_book(root)

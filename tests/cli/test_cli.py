@@ -87,7 +87,7 @@ def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
             file = root / options.grid
             assert options.size in grid_sizes(file if file.is_file() else options.grid)
         if options.command == "run":
-            commands.asked(options)
+            commands.planned_run(options)
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         compile(block, page, "exec")
     for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):

@@ -36,7 +36,7 @@ def here(tmp_path, monkeypatch, bert):
     for question in ("model_info", "dataset_info"):
         monkeypatch.setattr(huggingface_hub.HfApi, question, silent)
     monkeypatch.delenv("ISONB_DATA", raising=False)
-    monkeypatch.setattr(execution, "Leash", lambda *args, **options: pytest.fail("a run was started"))
+    monkeypatch.setattr(execution, "SupervisedProcess", lambda *args, **options: pytest.fail("a run was started"))
     (tmp_path / "file").write_text("")
     (tmp_path / "data").mkdir()
     shutil.copytree(bert, tmp_path / "bare", ignore=shutil.ignore_patterns("*.safetensors"))

@@ -19,7 +19,7 @@ from isonb.models.locate import find, fingerprint_now
 from isonb.runtime.tables import SourceError
 from isonb_lab.data.rows import load_task
 from isonb_lab.data.sources import fingerprint
-from isonb_lab.runtime.locks import held
+from isonb_lab.runtime.locks import file_lock
 from isonb_lab.sweeps.grids import load_grid, plan_digest
 from isonb_lab.sweeps.outcomes import Outcome
 
@@ -77,21 +77,27 @@ def test_a_killed_batch_loses_no_finished_run_and_goes_on(bare, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_is_recorded_and_done_again_by_the_next_call(tmp_path):
+@pytest.mark.parametrize(
+    ("what", "status", "error"),
+    [
+        ("raise ArithmeticError('it was meant to')", "failed", "ArithmeticError: it was meant to"),
+        ("import os; os._exit(3)", "not recorded", "a process ended at it, twice"),
+    ],
+)
+def test_a_run_that_fails_is_done_again_by_the_next_call(tmp_path, what, status, error):
     pack = tmp_path / "runs.zip"
     (tmp_path / "odd.py").write_text(
         "from dataclasses import dataclass\nfrom isonb_lab.methods import Method\n"
         "@dataclass(frozen=True)\nclass Odd(Method):\n"
-        "    def penalty(self):\n        raise ArithmeticError('it was meant to')\n"
+        f"    def penalty(self):\n        {what}\n"
     )
     (tmp_path / "grid.yaml").write_text(
         f"smoke: {{protocol: smoke, model: tiny, task: english_sentiment, method: '{tmp_path}/odd.py:Odd', seed: 0}}\n"
     )
     for _ in range(2):
         (outcome,) = batch.batch(load_grid(tmp_path / "grid.yaml", "smoke"), pack, minutes=2).outcomes
-        assert (outcome.status, outcome.error) == ("failed", "ArithmeticError: it was meant to")
-    (record,) = packed(pack).values()
-    assert record["error"] == "ArithmeticError: it was meant to"
+        assert (outcome.status, outcome.error) == (status, error)
+    assert [record["error"] for record in packed(pack).values()] == [error] * (status == "failed")
 
 
 def test_a_damaged_record_is_put_aside_and_its_run_done_again(tmp_path, monkeypatch, capsys):
@@ -123,29 +129,31 @@ def grid_of(tmp_path, text):
 @pytest.mark.parametrize(("size", "more_than"), [(1000, 1), (10, 100)])
 def test_rows_travel_in_pieces_and_are_those_that_were_gathered(tmp_path, cola, monkeypatch, size, more_than):
     runs = grid_of(tmp_path, "{model: tiny, task: [cola, english_sentiment], method: none}")
-    pieces = batch.bring(runs, tmp_path / "brought", data=str(cola), piece=size / batch.MEGABYTE)
+    pieces = batch.export_inputs(runs, tmp_path / "brought", data=str(cola), piece=size / batch.MEGABYTE)
     assert len(pieces) > more_than
     assert [path.name for path in pieces] == [f"brought.zip.{number:02d}" for number in range(len(pieces))]
     assert max(path.stat().st_size for path in pieces) == size
     for name in ("ISONB_DATA", "ISONB_MODELS"):
         monkeypatch.setenv(name, "")
-    opened = batch.unpacked(tmp_path / "brought")
+    opened = batch.import_inputs(tmp_path / "brought")
     assert fingerprint(load_task("cola")) == fingerprint(load_task("cola", cola))
     assert sorted(path.name for path in (opened / "data").rglob("*.parquet")) == ["train.parquet", "validation.parquet"]
     pieces[-1].unlink()
     with pytest.raises(BatchError, match="a pack must be a whole zip"):
-        batch.unpacked(tmp_path / "brought")
+        batch.import_inputs(tmp_path / "brought")
 
 
 def test_an_encoder_travels_to_where_its_package_is_missing(tmp_path, monkeypatch):
-    pieces = batch.bring(grid_of(tmp_path, "{model: minilm, task: english_sts, method: none}"), tmp_path / "brought")
+    pieces = batch.export_inputs(
+        grid_of(tmp_path, "{model: minilm, task: english_sts, method: none}"), tmp_path / "brought"
+    )
     assert len(pieces) == 2
     assert pieces[0].stat().st_size == 60 * batch.MEGABYTE
     here = fingerprint_now("minilm")
     monkeypatch.setattr(catalogue.importlib.util, "find_spec", lambda name: None)
     for name in ("ISONB_DATA", "ISONB_MODELS"):
         monkeypatch.setenv(name, "")
-    opened = batch.unpacked(tmp_path / "brought")
+    opened = batch.import_inputs(tmp_path / "brought")
     assert find("minilm").folder.is_relative_to(opened)
     assert fingerprint_now("minilm") == here
 
@@ -153,14 +161,14 @@ def test_an_encoder_travels_to_where_its_package_is_missing(tmp_path, monkeypatc
 def test_rows_that_lie_on_the_hub_dont_travel(tmp_path, monkeypatch):
     monkeypatch.delenv("ISONB_DATA", raising=False)
     with pytest.raises(SourceError, match="rows must lie in a folder to travel; got those of cola on the hub"):
-        batch.bring(grid_of(tmp_path, "{model: tiny, task: cola, method: none}"), tmp_path)
+        batch.export_inputs(grid_of(tmp_path, "{model: tiny, task: cola, method: none}"), tmp_path)
 
 
 def test_rows_of_ones_own_file_dont_travel(tmp_path):
     (tmp_path / "my.csv").write_text("text,label\n" + "".join(f"row {i},{i % 2}\n" for i in range(8)))
     runs = grid_of(tmp_path, f"{{model: tiny, task: '{tmp_path}/my.csv', method: none}}")
     with pytest.raises(SourceError, match=r"rows must be those of the hub's tasks to travel; got the task .*my\.csv"):
-        batch.bring(runs, tmp_path / "brought")
+        batch.export_inputs(runs, tmp_path / "brought")
 
 
 def test_rows_are_the_same_without_datasets(cola, monkeypatch):
@@ -180,8 +188,11 @@ def test_a_batch_that_cannot_begin_is_refused(tmp_path):
             batch.batch([], tmp_path / "runs.zip", **options)
     for piece in (0, -1, float("nan"), float("inf")):
         with pytest.raises(BatchError, match="piece must be a number of MB, of a byte or more; got"):
-            batch.bring([], tmp_path, piece=piece)
-    with held([tmp_path / "runs.zip.lock"]), pytest.raises(BatchError, match="one batch at a time may fill a pack"):
+            batch.export_inputs([], tmp_path, piece=piece)
+    with (
+        file_lock([tmp_path / "runs.zip.lock"]),
+        pytest.raises(BatchError, match="one batch at a time may fill a pack"),
+    ):
         batch.batch([], tmp_path / "runs.zip", minutes=1)
     (tmp_path / "runs.zip").write_bytes(b"PK")
     with pytest.raises(BatchError, match="a pack must be a whole zip"):

@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from papermill import engines
 
-from isonb_lab.runtime.leash import PATIENCE, notebook
+from isonb_lab.runtime.supervised import PATIENCE, notebook
 
 CELLS = 12
 SAVING = 0.5  # seconds

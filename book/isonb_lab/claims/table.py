@@ -8,25 +8,22 @@ with its default, which no cell has to name, it changes nothing; a cell that nam
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml  # type: ignore[import-untyped]
 from scipy import stats as scipy_stats
 
-from isonb.errors import fail, in_one_line
 from isonb_lab.claims.design import TASK_NAMES, Design, Settings
 from isonb_lab.claims.treatment import canonical
 from isonb_lab.data.tasks import TASKS
-from isonb_lab.places import grid_file, shipped_grids
+from isonb_lab.runs.grid_files import combinations, grid_blocks
 from isonb_lab.runs.protocols import protocol_of, start
 from isonb_lab.runs.record import Record
-from isonb_lab.runs.recordings import Recorded, RecordedError, recorded, scored
+from isonb_lab.runs.recordings import Recorded, recorded, scored
 from isonb_lab.runs.table import FIRST, series_table, table
 from isonb_lab.statistics.seeds import LEVEL, Interval, finite
 
@@ -48,19 +45,10 @@ class PlannedCell:
 def plan_of(grid: str | Path, size: str) -> list[PlannedCell]:
     """The cells of one size of a grid, in the order they are written.
 
-    ``grid``: a YAML file, or the name of one that comes with isonb. Raises
-    :class:`~isonb_lab.runs.recordings.RecordedError` for a file that isn't there or lacks the size.
+    ``grid`` and what is raised: :func:`~isonb_lab.runs.grid_files.grid_blocks`.
     """
-    path = grid_file(grid)
-    try:
-        text = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        fix = f"Correct it, or name one of {', '.join(shipped_grids())}."
-        fail(RecordedError, "a plan must be a readable grid", f"{in_one_line(error)} for {grid}", fix)
-    if not isinstance(text, dict) or size not in text:
-        fail(RecordedError, f"the grid must have the size {size}", f"none in {grid}", "Name another size or grid.")
-    blocks = text[size] if isinstance(text[size], list) else [text[size]]
-    cells = [_spelled_out(given, size) for block in blocks for given in _product(block)]
+    blocks = grid_blocks(grid, size)
+    cells = [_spelled_out(given, size) for where, block in blocks for given in combinations(where, block)]
     return [PlannedCell(given, in_words(given)) for given in cells]
 
 
@@ -78,23 +66,15 @@ def in_words(given: Settings) -> str:
     return ", ".join(f"{words[column]} {value}" for column, value in told.items())
 
 
-def _product(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of a block's values; a method that is a mapping is a block of its own."""
-    choices = {name: value if isinstance(value, list) else [value] for name, value in block.items()}
-    if "method" in choices:
-        methods = (_product(one) if isinstance(one, dict) else [{"name": one}] for one in choices["method"])
-        choices["method"] = list(itertools.chain.from_iterable(methods))
-    for values in itertools.product(*choices.values()):
-        yield dict(zip(choices, values, strict=True))
-
-
 def _spelled_out(given: dict[str, Any], size: str) -> dict[str, Any]:
     """A cell with the values of its protocol, by column."""
     protocol, task = given.pop("protocol", protocol_of(given.get("model", "tiny"), size)), str(given.get("task"))
     kind = TASKS[task].kind if task in TASKS else ""
     given = {"experiment": "similarity" if kind == "similarity" else "finetune"} | given
-    method = {f"method.{name}": value for name, value in given.pop("method", {}).items()}
-    return start(protocol, given["experiment"], task) | given | method
+    method = given.pop("method", {})
+    options = method if isinstance(method, dict) else {"name": method}
+    columns = {f"method.{name}": value for name, value in options.items()}
+    return start(protocol, given["experiment"], task) | given | columns
 
 
 def long_tables(

@@ -38,21 +38,21 @@ class CommandError(InputError):
     """A command line that makes no sense."""
 
 
-def asked(options: argparse.Namespace) -> Planned:
+def planned_run(options: argparse.Namespace) -> Planned:
     """The run that the options of ``isonb run`` ask for."""
     asked_for = {name: getattr(options, name) for name in ("task", "model", "method", "experiment", "protocol")}
-    given = {name: value for name, value in asked_for.items() if value is not None}
-    given = {"seed": options.seed} | given | _pairs(options.set, "--set")
-    if given.get("experiment") == "synthetic":  # without task, encoder and method: what is named is refused
-        return plan(given | ({"method": "none"} if options.option else {}))
-    options.task = given.get("task", "english_sentiment")
-    method = {"name": given.get("method", "none")} | _pairs(options.option, "-o")
-    return plan(given | {"task": named(options), "method": method})
+    values = {name: value for name, value in asked_for.items() if value is not None}
+    values = {"seed": options.seed} | values | _pairs(options.set, "--set")
+    if values.get("experiment") == "synthetic":  # without task, encoder and method: what is named is refused
+        return plan(values | ({"method": "none"} if options.option else {}))
+    options.task = values.get("task", "english_sentiment")
+    method = {"name": values.get("method", "none")} | _pairs(options.option, "-o")
+    return plan(values | {"task": named(options), "method": method})
 
 
 def _run(options: argparse.Namespace) -> int:
     limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
-    planned, out = asked(options), Path(options.out)
+    planned, out = planned_run(options), Path(options.out)
     run = prepare(planned, out, retry_failed=options.retry_failed, **_kept(options))
     if known(run) is None:
         run = replace(run, planned=preflight(run.planned, run.data))
@@ -71,15 +71,15 @@ def _run(options: argparse.Namespace) -> int:
     record = read_record(path)
     for name, value, base in scores(record):
         what = "plain vectors" if planned.experiment == "similarity" else "the majority baseline"
-        beside = "" if base is None else f"   ({what}: {base:.4f})"
-        print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{beside}")
+        comparison = "" if base is None else f"   ({what}: {base:.4f})"
+        print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{comparison}")
     for line in control_lines(planned, record, out):
         print(line)
-    told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
+    note = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
     for text in record.manifest.get("warnings", ()):
         print(f"warning   {text}")
     print(f"time      {time_words(record.manifest)}")
-    print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
+    print(f"record    {path}{note}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
     if options.predictions:
         print(f"examples  {out / 'predictions' / f'{outcome.run_id}.parquet'}")
     print(f"next      the same with another --method or --seed, then: isonb collect {options.out}")
@@ -101,36 +101,36 @@ def _own_place(log: Path, config: Mapping[str, Any]) -> str:
     method = str(config.get("method", {}).get("name", "")).rpartition(":")[0]
     if not method.endswith(".py") or not log.is_file():
         return ""
-    said = log.read_text(encoding="utf-8", errors="replace")
-    lines = re.findall(rf"{re.escape(method)}(?::|\", line )(\d+)", said)
+    log_text = log.read_text(encoding="utf-8", errors="replace")
+    lines = re.findall(rf"{re.escape(method)}(?::|\", line )(\d+)", log_text)
     return f"\nwhere     {method}, line {lines[-1]}" if lines else ""
 
 
 def _sweep(options: argparse.Namespace) -> int:
     grid = load_grid(options.grid, options.size)
-    kept = _kept(options)
-    prepared = [prepare(run, options.out, retry_failed=options.retry_failed, **kept) for run in grid]
+    common = _kept(options)
+    prepared = [prepare(run, options.out, retry_failed=options.retry_failed, **common) for run in grid]
     print(about_grid(options.grid))
     for differs, count in Counter(run.differs for run in prepared if run.differs).items():
         print(f"apart     {count} runs of {differs} than in the records there: runs of their own")
     todo = _todo(prepared, options)
-    wanted = needs([run.config for run in todo], options.data)
-    for need in wanted:
+    required = needs([run.config for run in todo], options.data)
+    for need in required:
         print(f"{need.kind:10s}{'' if need.there else 'MISSING '}{need.name}: {need.where} ({need.runs} runs)")
     cost = estimate(todo, options.gpu)
     print(f"estimate  {cost}", flush=True)
     if options.dry_run:
-        return 0 if all(need.there for need in wanted) else 2
+        return 0 if all(need.there for need in required) else 2
     if not todo:
         over = Report([outcome for run in prepared if (outcome := known(run))])
         print(over)
         return over.exit_code
-    if not options.yes and not all(need.there for need in wanted):
+    if not options.yes and not all(need.there for need in required):
         fix = "Bring them, or start the others anyway with --yes."
         fail(CommandError, "models and data must be there", "MISSING above", fix)
     if not options.yes and not _agreed(cost, options):
         return 0
-    how = {"workers": options.workers, "scheduler": options.scheduler, **kept}
+    how = {"workers": options.workers, "scheduler": options.scheduler, **common}
     report = sweep([run.planned for run in prepared], options.out, retry_failed=options.retry_failed, **how)
     print(f"{report}\nnext      isonb collect {options.out}, isonb compare {options.out}")
     return report.exit_code
@@ -160,8 +160,8 @@ def _status(options: argparse.Namespace) -> int:
     if not Path(options.out).is_dir():
         fail(CommandError, "OUT must be the folder of a sweep", repr(options.out), "Name the --out of the sweep.")
     runs = load_grid(options.grid, options.size) if options.grid else None
-    told = status(options.out, runs)
-    print(json.dumps(asdict(told)) if options.json else told)
+    note = status(options.out, runs)
+    print(json.dumps(asdict(note)) if options.json else note)
     return 0
 
 
@@ -171,20 +171,20 @@ def _collect(options: argparse.Namespace) -> int:
         check_table(options.out)
     if not folder.is_dir():
         return _collect_glued(options)
-    there = scan(folder)
-    means = summary(there.records.values())
+    scanned = scan(folder)
+    means = summary(scanned.records.values())
     if options.out:
-        write_table(table(there.records.values()), options.out)
+        write_table(table(scanned.records.values()), options.out)
     if options.json:
         print(means.to_json(orient="records"))
         return 0
     if len(means):
         shown = means if means["undefined"].any() else means.drop(columns="undefined")
         print(in_columns(shown.set_index("model"), float_format=lambda value: f"{value:.4f}"))
-    failed = len(there.records) - len(there.complete())
-    print(f"{len(there.complete())} runs, {failed} failed, {len(there.damaged)} damaged records")
-    if told := mixed_processors(table(there.records[name] for name in there.complete())):
-        print(told)
+    failed = len(scanned.records) - len(scanned.complete())
+    print(f"{len(scanned.complete())} runs, {failed} failed, {len(scanned.damaged)} damaged records")
+    if note := mixed_processors(table(scanned.records[name] for name in scanned.complete())):
+        print(note)
     if options.out:
         print(f"table     {options.out}: one row a run")
     return 0
@@ -207,12 +207,12 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
+def _pairs(values: Sequence[str], flag: str) -> dict[str, Any]:
     """``name=value`` words as a mapping, values read as YAML: numbers, true, null, text."""
     import yaml  # type: ignore[import-untyped]
 
     pairs: dict[str, Any] = {}
-    for word in given:
+    for word in values:
         name, mark, value = word.partition("=")
         if not mark or not name.strip() or name.strip() == "name":
             fail(CommandError, f"{flag} must be NAME=VALUE", repr(word), f"Write {flag} weight=-3, say.")

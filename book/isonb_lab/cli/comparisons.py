@@ -51,16 +51,16 @@ def run_plan(options: argparse.Namespace) -> int:
     from isonb_lab.runs.table import scan, table
     from isonb_lab.sweeps.grids import load_grid
 
-    asked = {run.run_id for run in load_grid(options.grid, options.size)}
+    ids = {run.run_id for run in load_grid(options.grid, options.size)}
     folder = Path(options.out) / "records"
     records = scan(folder).records if folder.is_dir() else {}
-    pilot = [record for name, record in records.items() if name in asked]
+    pilot = [record for name, record in records.items() if name in ids]
     if not pilot:
         fix = f"Run it first, with three seeds: isonb sweep {options.grid} --size {options.size} --out {options.out}"
         fail(InputError, "a plan needs a pilot", f"no record of this grid in {options.out}", fix)
-    told = plan_seeds(table(pilot), gain=options.gain, power=options.power)
-    print(told.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
-    print(f"in all    {told['hours'].sum():.1f} hours of one process beyond the pilot, for a gain of {options.gain:g}")
+    lines = plan_seeds(table(pilot), gain=options.gain, power=options.power)
+    print(lines.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+    print(f"in all    {lines['hours'].sum():.1f} hours of one process beyond the pilot, for a gain of {options.gain:g}")
     print("seeds_high is by the upper end of the pilot's spread (80% interval): a pilot of few seeds knows it roughly")
     return 0
 
@@ -70,7 +70,7 @@ def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     from isonb_lab.cli.summary import method_words, scores
     from isonb_lab.methods import control_of
     from isonb_lab.runs.record import read_record
-    from isonb_lab.runs.settings import plan
+    from isonb_lab.runs.settings import method_flags, plan
 
     if run.config.get("method", {"name": "none"})["name"] == "none":
         return []
@@ -79,11 +79,11 @@ def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     path = out / "records" / f"{control.run_id}.json"
     name = method_words(control.config["method"])
     if not path.is_file():
-        options = "".join(f" -o {option}={value}" for option, value in method.items() if option != "name")
-        return [f"control   {name}, not in {out}: the same with --method {method['name']}{options}"]
+        options = [option for option in method if option != "name"]
+        return [f"control   {name}, not in {out}: the same with {method_flags(method, options)}"]
     values = {one: value for one, value, _ in scores(read_record(path))}
-    told = [f"{one} {values[one]:.4f}" for one, _, _ in scores(record) if values.get(one) is not None]
-    return [f"control   {name}: {', '.join(told)}; isonb compare {out} judges it over seeds"]
+    lines = [f"{one} {values[one]:.4f}" for one, _, _ in scores(record) if values.get(one) is not None]
+    return [f"control   {name}: {', '.join(lines)}; isonb compare {out} judges it over seeds"]
 
 
 def _condition(word: str) -> tuple[str, Any]:

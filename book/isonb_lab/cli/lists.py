@@ -44,10 +44,10 @@ def models() -> str:
     rows = [("model", "comes with", "protocol", "")]
     for name, entry in EMBEDDED.items():
         try:
-            there = "" if embedded_place(entry).is_dir() else "not there"
+            state = "" if embedded_place(entry).is_dir() else "not there"
         except DependencyError as error:
-            there = f"not there; {str(error).rpartition('. ')[2]}"
-        rows.append((name, entry.source, entry.protocol, there))
+            state = f"not there; {str(error).rpartition('. ')[2]}"
+        rows.append((name, entry.source, entry.protocol, state))
     return columns(rows) + (
         "\n\nOr a folder with safetensors weights, or a hub id such as google-bert/bert-base-uncased. A folder\n"
         "ISONB_MODELS/google-bert/bert-base-uncased stands for that id. Fetched models lie in ISONB_CACHE."
@@ -70,14 +70,14 @@ def protocols() -> str:
     """Every protocol: what it sets; then every setting with its default."""
     parts = []
     for name, changes in PROTOCOLS.items():
-        told = [
+        paragraphs = [
             f"  {kind}: " + ", ".join(f"{key}={value}" for key, value in of.items()) for kind, of in changes.items()
         ]
-        told += [
+        paragraphs += [
             f"{task}: " + ", ".join(f"{k}={v}" for k, v in of.items()) for task, of in BY_TASK.get(name, {}).items()
         ]
         parts.append(
-            "\n".join([name, *(_wrapped(line.strip(), "  ", hang="    ") for line in told or ["the defaults"])])
+            "\n".join([name, *(_wrapped(line.strip(), "  ", hang="    ") for line in paragraphs or ["the defaults"])])
         )
     for kind, settings in EXPERIMENTS.items():
         lines = [f"settings of a {kind} run, by --set name=value"]
@@ -98,11 +98,14 @@ def measures() -> str:
     from isonb.measures.registry import MEASURES, TOKEN_MEASURES  # brings torch
 
     every = [*MEASURES.values(), *TOKEN_MEASURES.values()]
-    rows = [("measure", "title", "range", "sees"), *((one.name, one.title, one.range, one.sees) for one in every)]
-    told = "Of a cloud of points; the last four of the tokens of each sentence."
+    rows = [
+        ("measure", "title", "range", "sees"),
+        *((measure.name, measure.title, measure.range, measure.sees) for measure in every),
+    ]
+    paragraphs = "Of a cloud of points; the last four of the tokens of each sentence."
     rules = f"A rule on an audit takes name or title of {', '.join(AUDITED)}; one on a run the name in its record."
     examples = ("isonb audit vectors.npy --fail-on 'mean_cosine>0.5'", "isonb run --fail-on 'end.cls.mean_cosine>0.5'")
-    return "\n".join([columns(rows), "", _wrapped(f"{told} {rules}", ""), *examples])
+    return "\n".join([columns(rows), "", _wrapped(f"{paragraphs} {rules}", ""), *examples])
 
 
 def grids() -> str:

@@ -20,7 +20,8 @@ from isonb.runtime.files import read_progress
 from isonb_lab.methods import method_class, resolved
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import metrics_of
-from isonb_lab.runs.run_ids import canonical
+from isonb_lab.runs.run_ids import as_whole, canonical
+from isonb_lab.runs.settings import method_title
 
 LOOK_EVERY = 0.5  # seconds
 APART = ("experiment", "model", "task", "method", "seed")
@@ -36,8 +37,7 @@ def method_words(method: Mapping[str, Any]) -> str:
         usual = resolved(method_class(method["name"])())
     except InputError:  # of a file that is gone or has changed since
         usual = {"name": method["name"]}
-    other = [f"{name}={_plain(value)}" for name, value in method.items() if value != usual.get(name)]
-    return " ".join([method["name"], *other])
+    return method_title(method, [name for name, value in method.items() if value != usual.get(name)])
 
 
 def title(config: Mapping[str, Any]) -> str:
@@ -51,21 +51,13 @@ def title(config: Mapping[str, Any]) -> str:
     return f"{config['task']}, {config['model']}, {method_words(config['method'])}, seed {config['seed']}"
 
 
-def main_metric(record: Record) -> str | None:
-    """The metric a run is judged by; None where its task has none here."""
-    return next(iter(_metrics(record)), None)
-
-
 def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
     """The task's metrics of a run, main one first: name, value, baseline.
 
     The baseline is that of the majority, in similarity the plain vectors; None where there is neither.
     """
-    return [(name, record.metrics[name], _baseline(record, name)) for name in _metrics(record)]
-
-
-def _metrics(record: Record) -> list[str]:
-    return metrics_of(str(record.config.get("task")), record.metrics)
+    metrics = metrics_of(str(record.config.get("task")), record.metrics)
+    return [(name, record.metrics[name], _baseline(record, name)) for name in metrics]
 
 
 def _baseline(record: Record, metric: str) -> float | None:
@@ -92,7 +84,7 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
     """
     cells: dict[str, list[Record]] = {}
     for record in records:
-        if record.status == "complete" and main_metric(record):
+        if record.status == "complete" and scores(record):
             key = canonical({name: value for name, value in record.config.items() if name != "seed"})
             cells.setdefault(key, []).append(record)
     rows = [_row(seeds) for seeds in cells.values()]
@@ -118,9 +110,9 @@ def in_columns(frame: pd.DataFrame, **options: Any) -> str:
 
 
 def _row(records: list[Record]) -> dict[str, Any]:
-    config, metric = records[0].config, main_metric(records[0])
-    values = [float(value) for record in records if (value := record.metrics.get(str(metric))) is not None]
-    bases = [float(value) for record in records if (value := _baseline(record, str(metric))) is not None]
+    config, (metric, *_) = records[0].config, scores(records[0])[0]
+    values = [float(value) for record in records if (value := record.metrics.get(metric)) is not None]
+    bases = [float(value) for record in records if (value := _baseline(record, metric)) is not None]
     return {
         "model": config["model"],
         "task": config["task"],
@@ -139,11 +131,7 @@ def _tell_apart(group: list[dict[str, Any]]) -> None:
     """Keep of each row's settings those in which the rows of a group differ, as text."""
     names = [name for name in group[0]["settings"] if len({str(row["settings"].get(name)) for row in group}) > 1]
     for row in group:
-        row["settings"] = " ".join(f"{name}={_plain(row['settings'].get(name))}" for name in names)
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+        row["settings"] = " ".join(f"{name}={as_whole(row['settings'].get(name))}" for name in names)
 
 
 @contextlib.contextmanager

@@ -23,13 +23,13 @@ SHORTEST = 10  # letters of a text
 
 def named(options: argparse.Namespace) -> str:
     """The task's name, with the flags that say what one's own data mean."""
-    given = {key: value for key in KEYS if (value := getattr(options, key, None)) is not None}
-    own = options.task not in TASKS and is_own(options.task)
-    if given and not own:
-        flag = "--" + next(iter(given)).replace("_", "-")
+    flags = {key: value for key in KEYS if (value := getattr(options, key, None)) is not None}
+    is_file = options.task not in TASKS and is_own(options.task)
+    if flags and not is_file:
+        flag = "--" + next(iter(flags)).replace("_", "-")
         fail(TaskError, f"{flag} is for files of your own", repr(options.task), "Leave it out, or name a file.")
-    words = {key: tuple(map(str.strip, value.split(","))) if key in LISTS else value for key, value in given.items()}
-    return with_options(options.task, words) if own else str(options.task)
+    words = {key: tuple(map(str.strip, value.split(","))) if key in LISTS else value for key, value in flags.items()}
+    return with_options(options.task, words) if is_file else str(options.task)
 
 
 def check(options: argparse.Namespace) -> int:
@@ -53,7 +53,7 @@ def _facts(task: OwnTask) -> list[tuple[str, str]]:
     facts += [("metrics", ", ".join(task.metrics))]
     for split, table in task.tables.items():
         facts.append((split, f"{len(table)} rows{_values(task, table[task.target].to_pylist())}"))
-    return facts + [("note", text) for text in task.said] + [("warning", text) for text in _doubts(task)]
+    return facts + [("note", text) for text in task.notes] + [("warning", text) for text in _doubts(task)]
 
 
 def _doubts(task: OwnTask) -> Iterator[str]:
@@ -64,8 +64,8 @@ def _doubts(task: OwnTask) -> Iterator[str]:
     rows = {split: _texts_and_values(task, table) for split, table in task.tables.items()}
     if task.kind != "similarity" and len(rows) > 1:
         training, scored = (rows[split] for split in task.splits[:2])
-        known = {text for text, _ in training}
-        if again := [text for text, _ in scored if text in known]:
+        trained_on = {text for text, _ in training}
+        if again := [text for text, _ in scored if text in trained_on]:
             count = f"{len(again)} of {len(scored)} {task.splits[1]} rows"
             yield f"{count} have a text that stands in the training rows, too"
     if not task.labels:
@@ -77,8 +77,8 @@ def _doubts(task: OwnTask) -> Iterator[str]:
         first = _cut(" | ".join(several[0]), 60)
         yield f"{len(several)} texts carry several labels, in different rows, as {first!r}"
     for split, of_split in rows.items():
-        there = {value for _, value in of_split}
-        if missing := [label for number, label in enumerate(task.labels) if number not in there]:
+        present = {value for _, value in of_split}
+        if missing := [label for number, label in enumerate(task.labels) if number not in present]:
             more = f" and {len(missing) - MOST} more" if len(missing) > MOST else ""
             yield f"no {split} row has the label {', '.join(missing[:MOST])}{more}"
 

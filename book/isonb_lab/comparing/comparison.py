@@ -14,8 +14,9 @@ from isonb.errors import fail
 from isonb_lab.claims.table import failed
 from isonb_lab.comparing.faults import ROWS, fault
 from isonb_lab.comparing.result import BROKEN, Pair, RunComparison
-from isonb_lab.comparing.runs import APART, CompareError, Runs, read_runs, setting_names
+from isonb_lab.comparing.runs import RUN_KEYS, CompareError, Runs, read_runs, setting_names
 from isonb_lab.methods import acting_place, control_of
+from isonb_lab.runs.settings import method_flags, method_title
 from isonb_lab.statistics.paired import paired_tests, seeds_needed
 from isonb_lab.statistics.seeds import POWER, Interval, constant, share, student
 
@@ -64,40 +65,35 @@ def compare(
     mine = read_runs(runs, where)
     theirs = None if against is None else read_runs(against, where)
     names = setting_names(mine if theirs is None else pd.concat([mine, theirs], ignore_index=True))
-    pairs = _with_controls(mine, names) if theirs is None else _with_versions(mine, theirs, names)
+    pairs = _pairs(mine, theirs, names)
     if not pairs:
         fix = "Run the control with the same seeds: isonb run ... --method none."
         fail(CompareError, "two arms of one setting are needed", f"{len(mine)} runs of {sorted(set(mine['arm']))}", fix)
-    told = _judged(pairs, gain, level, power)
-    return RunComparison(tuple(told), tuple(_notes(mine, theirs)), level, power, gain)
+    results = _judged(pairs, gain, level, power)
+    return RunComparison(tuple(results), tuple(_notes(mine, theirs)), level, power, gain)
 
 
-def _with_controls(runs: pd.DataFrame, names: Mapping[str, str]) -> list[Pair]:
-    pairs = []
-    for (setting, arm), rows in runs.groupby(["setting", "arm"], sort=False):
-        config = rows["config"].iloc[0]
-        control = control_of(config)
-        if _is(config["method"], control) or config["method"]["name"] == "none":
-            continue
-        here = runs[runs["setting"] == setting]
-        base = here[[_is(other["method"], control) for other in here["config"]]]
-        named = " ".join(map(str, control.values())) if base.empty else str(base["arm"].iloc[0])
-        pair = _paired(names[str(setting)], str(arm), named, rows, base, config)
-        if base.empty and pair.verdict != BROKEN:
-            pair = replace(pair, reason=_missing(runs, rows, control))
-        pairs.append(pair)
-    return pairs
-
-
-def _with_versions(mine: pd.DataFrame, theirs: pd.DataFrame, names: Mapping[str, str]) -> list[Pair]:
+def _pairs(mine: pd.DataFrame, theirs: pd.DataFrame | None, names: Mapping[str, str]) -> list[Pair]:
+    """Each arm of ``mine`` beside its control, or beside the same arm of ``theirs``."""
     pairs = []
     for (setting, arm), rows in mine.groupby(["setting", "arm"], sort=False):
         config = rows["config"].iloc[0]
-        here = theirs[theirs["setting"] == setting]
-        base = here[[other["method"] == config["method"] for other in here["config"]]]
-        pair = _paired(names[str(setting)], str(arm), "the same there", rows, base, config, versions=())
+        if theirs is not None:
+            here = theirs[theirs["setting"] == setting]
+            base = here[[other["method"] == config["method"] for other in here["config"]]]
+            title, missing = "the same there", "the other runs have none of these"
+        else:
+            control = control_of(config)
+            if _is(config["method"], control) or config["method"]["name"] == "none":
+                continue
+            here = mine[mine["setting"] == setting]
+            base = here[[_is(other["method"], control) for other in here["config"]]]
+            title = method_title(control, [name for name in control if name != "name"])
+            title = title if base.empty else str(base["arm"].iloc[0])
+            missing = _missing(mine, rows, control) if base.empty else ""
+        pair = _paired(names[str(setting)], str(arm), title, rows, base, config, () if theirs is not None else VERSIONS)
         if base.empty and pair.verdict != BROKEN:
-            pair = replace(pair, reason="the other runs have none of these")
+            pair = replace(pair, reason=missing)
         pairs.append(pair)
     return pairs
 
@@ -113,14 +109,14 @@ def _paired(
     rows: pd.DataFrame,
     base: pd.DataFrame,
     config: Mapping[str, Any],
-    versions: Sequence[str] = VERSIONS,
+    versions: Sequence[str],
 ) -> Pair:
     """The pair, with the reason for which it can't be judged, if there is one."""
     points = 1.0 if config.get("experiment") == CORRELATION_UNITS else 100.0
     whole = [frame[frame["status"] == "complete"] for frame in (rows, base)]
-    one, other = (frame.drop_duplicates("seed").set_index("seed") for frame in whole)
-    seeds = sorted(set(one.index) & set(other.index))
-    differences = {int(seed): points * float(one.score[seed] - other.score[seed]) for seed in seeds}
+    treated, other = (frame.drop_duplicates("seed").set_index("seed") for frame in whole)
+    seeds = sorted(set(treated.index) & set(other.index))
+    differences = {int(seed): points * float(treated.score[seed] - other.score[seed]) for seed in seeds}
     differences = {seed: value for seed, value in differences.items() if value == value}
     metric = str(next(iter(whole[0]["metric"].dropna()), ""))
     place = acting_place(config["method"]["name"], str(config.get("experiment")))
@@ -132,16 +128,18 @@ def _paired(
     if len(base) and (config.get("experiment") != CORRELATION_UNITS or lost.any()):
         counts = (int(lost[: len(rows)].sum()), len(rows)), (int(lost[len(rows) :].sum()), len(base))
         pair = replace(pair, failed=share(*counts[0]), control_failed=share(*counts[1]))
-    pair = replace(pair, isotropy=_isotropy(one, other, seeds, place))
+    pair = replace(pair, isotropy=_isotropy(treated, other, seeds, place))
     if reason := fault(rows, base):
         return replace(pair, verdict=BROKEN, reason=reason)
-    return replace(pair, reason=_refusal(pair, one, other, seeds, versions))
+    return replace(pair, reason=_refusal(pair, treated, other, seeds, versions))
 
 
-def _refusal(pair: Pair, one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence[int], versions: Sequence[str]) -> str:
+def _refusal(
+    pair: Pair, treated: pd.DataFrame, other: pd.DataFrame, seeds: Sequence[int], versions: Sequence[str]
+) -> str:
     if len(seeds) < FEWEST:
         return f"too few seeds: {len(seeds)} in common, {FEWEST} are needed"
-    both = pd.concat([one.loc[list(seeds)], other.loc[list(seeds)]])
+    both = pd.concat([treated.loc[list(seeds)], other.loc[list(seeds)]])
     if len(metrics := sorted(set(both["metric"].astype(str)))) > 1:
         return f"other metrics: some runs have {metrics[0]}, some {metrics[1]}"
     if nothing := int(both["score"].isna().sum()):
@@ -149,7 +147,7 @@ def _refusal(pair: Pair, one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence
     for kind, names in (("data", ROWS), ("versions", versions)):
         for name in names:
             column = f"manifest.{kind}.{name}"
-            if column in one and column in other and (differ := _differ(one, other, column, seeds)):
+            if column in treated and column in other and (differ := _differ(treated, other, column, seeds)):
                 what = "other weights" if name == "model" else "other rows" if kind == "data" else "other versions"
                 return f"{what}: {name} is {differ[0]} here and {differ[1]} in the control"
     if pair.control_failed is not None and pair.control_failed.estimate >= 0.5:
@@ -160,72 +158,75 @@ def _refusal(pair: Pair, one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence
     return ""
 
 
-def _differ(one: pd.DataFrame, other: pd.DataFrame, column: str, seeds: Sequence[int]) -> tuple[str, str] | None:
+def _differ(treated: pd.DataFrame, other: pd.DataFrame, column: str, seeds: Sequence[int]) -> tuple[str, str] | None:
     """The first two values that differ at one seed, cut to a word."""
     for seed in seeds:
-        a, b = one[column][seed], other[column][seed]
+        a, b = treated[column][seed], other[column][seed]
         if a == a and b == b and a is not None and b is not None and a != b:
             return str(a)[:12], str(b)[:12]
     return None
 
 
-def _isotropy(one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence[int], place: str) -> Interval | None:
+def _isotropy(treated: pd.DataFrame, other: pd.DataFrame, seeds: Sequence[int], place: str) -> Interval | None:
     """How IsoScore changed where the method acts; the output of a second stage is compared with what it starts from."""
     mine, plain = (f"metric.end.{at}.isoscore" for at in (place, "cls" if place == "second" else place))
-    if mine not in one or plain not in other or len(seeds) < FEWEST:
+    if mine not in treated or plain not in other or len(seeds) < FEWEST:
         return None
-    changes = (one[mine].reindex(seeds) - other[plain].reindex(seeds)).dropna()
+    changes = (treated[mine].reindex(seeds) - other[plain].reindex(seeds)).dropna()
     return student(changes.tolist()) if len(changes) >= FEWEST else None
 
 
 def _missing(runs: pd.DataFrame, rows: pd.DataFrame, control: Mapping[str, Any]) -> str:
     """Why there is no control: none was run, or it was run with other settings."""
     like = runs[(runs["task"] == rows["task"].iloc[0]) & (runs["model"] == rows["model"].iloc[0])]
-    there = [config for config in like["config"] if _is(config["method"], control)]
-    if there:
-        mine, its = rows["config"].iloc[0], there[0]
-        names = [name for name in {**mine, **its} if name not in (*APART, "method") and mine.get(name) != its.get(name)]
-        differ = ", ".join(f"{name} {mine.get(name)} here and {its.get(name)} there" for name in names)
+    controls = [config for config in like["config"] if _is(config["method"], control)]
+    if controls:
+        mine, control_config = rows["config"].iloc[0], controls[0]
+        names = [
+            name
+            for name in {**mine, **control_config}
+            if name not in (*RUN_KEYS, "method") and mine.get(name) != control_config.get(name)
+        ]
+        differ = ", ".join(f"{name} {mine.get(name)} here and {control_config.get(name)} there" for name in names)
         return f"its control was run with other settings: {differ}"
-    options = " ".join(f"-o {name}={value}" for name, value in control.items() if name != "name")
-    return f"its control wasn't run: --method {control['name']} {options}".strip()
+    return f"its control wasn't run: {method_flags(control, [name for name in control if name != 'name'])}"
 
 
 def _judged(pairs: Sequence[Pair], gain: float | None, level: float, power: float) -> list[Pair]:
     family = {i: list(pair.differences.values()) for i, pair in enumerate(pairs) if not pair.reason}
     tests = paired_tests(family, level=level, power=power)
-    told = []
+    results = []
     for i, pair in enumerate(pairs):
         if i not in tests:
             few = list(pair.differences.values())
             spread = len(few) > 1 and not constant(np.array(few))
-            told.append(replace(pair, interval=student(few, level=level) if spread else None))
+            results.append(replace(pair, interval=student(few, level=level) if spread else None))
             continue
         test = tests[i]
         alpha = (1 - level) / len(family)
         if constant(np.array(family[i])):
-            told.append(
+            results.append(
                 replace(pair, interval=test.interval, p=test.p, verdict=test.verdict, reason="equal at every seed")
             )
             continue
         needed = None if gain is None else seeds_needed(test.spread, gain, alpha=alpha, power=power)
         judged = replace(pair, interval=test.interval, p=test.p, visible=test.visible, needed=needed)
-        told.append(replace(judged, verdict=test.verdict))
-    return told
+        results.append(replace(judged, verdict=test.verdict))
+    return results
 
 
 def _notes(mine: pd.DataFrame, theirs: pd.DataFrame | None) -> list[str]:
     """What differs between runs without making them incomparable, and what their records warn of."""
     frame = mine if theirs is None else pd.concat([mine, theirs], ignore_index=True)
-    told = {
+    results = {
         "manifest.code.sha256": "versions of isonb's own code",
         "manifest.hardware.cpu": "kinds of processor",
         "manifest.hardware.bfloat16": "arithmetics (bfloat16, float32)",
     }
-    counts = {words: frame[column].nunique() for column, words in told.items() if column in frame}
-    notes = [f"The runs come from {count} {words}." for words, count in counts.items() if count > 1]
+    counts = {noun: frame[column].nunique() for column, noun in results.items() if column in frame}
+    notes = [f"The runs come from {count} {noun}." for noun, count in counts.items() if count > 1]
     if "manifest.warnings" in frame:
-        said = frame.dropna(subset="manifest.warnings").groupby(["arm", "manifest.warnings"], sort=False).size()
-        for (arm, texts), n in said.items():
+        warned = frame.dropna(subset="manifest.warnings").groupby(["arm", "manifest.warnings"], sort=False).size()
+        for (arm, texts), n in warned.items():
             notes += [f"{arm}, {n} run{'s' * (n > 1)}: {text}" for text in json.loads(texts)]
     return notes

@@ -19,14 +19,14 @@ def fault(arm: pd.DataFrame, control: pd.DataFrame) -> str:
     a seed was run more than once, or where the fingerprints of rows or weights differ among the runs of one side.
     """
     for name, runs in (("the method", arm), ("the control", control)):
-        if told := _mixed(runs[runs["status"] == "complete"]):
-            return f"mixed inputs: {told} of {name}. Give each a folder of its own, or choose by --where"
+        if mixture := _mixed(runs[runs["status"] == "complete"]):
+            return f"mixed inputs: {mixture} of {name}. Give each a folder of its own, or choose by --where"
     for name, runs in (("the method", arm), ("the control", control)):
         lost = runs[runs["status"] != "complete"]
         if len(lost) and share(len(lost), len(runs)).low > ACCIDENTS:
             errors = lost["error"].dropna().astype(str) if "error" in lost else pd.Series(dtype=str)
-            said = f" ({clipped(errors.value_counts().index[0])})" if errors.any() else ""
-            return f"{len(lost)} of {len(runs)} runs of {name} ended with an error{said}"
+            example = f" ({clipped(errors.value_counts().index[0])})" if errors.any() else ""
+            return f"{len(lost)} of {len(runs)} runs of {name} ended with an error{example}"
     return ""
 
 

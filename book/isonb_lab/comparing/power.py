@@ -33,8 +33,8 @@ def plan_seeds(runs: Runs, *, gain: float, level: float = 0.95, power: float = P
     what the pilot ran). Raises :class:`~isonb_lab.comparing.CompareError` where no pair has 3 seeds.
     """
     pilot = table_of(runs)
-    told = compare(pilot, level=level, power=power)
-    pairs = [pair for pair in told.pairs if len(pair.differences) >= FEWEST]
+    compared = compare(pilot, level=level, power=power)
+    pairs = [pair for pair in compared.pairs if len(pair.differences) >= FEWEST]
     if not pairs:
         fix = f"Run each arm and its control with {FEWEST} seeds first."
         fail(CompareError, f"a pilot has {FEWEST} seeds of an arm and its control", "fewer", fix)

@@ -123,13 +123,13 @@ class RunComparison(Printed):
             rows = [_cells(pair, self.gain) for pair in self.pairs if pair.setting == setting]
             yield Section(setting, [Columns("", head, rows, words=(0, 1, 9))], shown=True)
         judged = sum(pair.judged for pair in self.pairs)
-        told = (
+        summary = (
             "gain: mean difference from the control with the same seed, in points. p: Student's paired test, adjusted "
             f"by Holm's method over all that are judged ({judged}). detectable: the true gain that these seeds would "
             f"have shown in {self.power:.0%} of such studies. failed: runs that didn't learn or ended with an error, "
             "of the arm and of its control. IsoScore: its change where the method acts."
         )
-        yield Section("", [told, *self.notes])
+        yield Section("", [summary, *self.notes])
 
     def plot(self) -> Any:
         """The differences with their intervals, and what could have shown, as an Altair chart."""
@@ -175,17 +175,17 @@ def _cells(pair: Pair, gain: float | None) -> list[str]:
     ]
 
 
-def _share(one: Interval | None, other: Interval | None) -> str:
-    if one is None or other is None:
+def _share(first: Interval | None, second: Interval | None) -> str:
+    if first is None or second is None:
         return ""
-    return f"{one.estimate * one.n:.0f} of {one.n}, {other.estimate * other.n:.0f} of {other.n}"
+    return f"{first.estimate * first.n:.0f} of {first.n}, {second.estimate * second.n:.0f} of {second.n}"
 
 
 def _row(pair: Pair) -> dict[str, Any]:
-    told = vars(pair) | {"seeds": len(pair.differences)}
+    summary = vars(pair) | {"seeds": len(pair.differences)}
     intervals = {"gain": pair.interval, "failed": pair.failed, "isotropy": pair.isotropy}
-    for name, one in (intervals | {"control_failed": pair.control_failed}).items():
-        ends = (math.nan,) * 3 if one is None else (one.estimate, one.low, one.high)
-        told |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-    told |= {"gain": pair.mean, "low": told["gain_low"], "high": told["gain_high"]}
-    return {name: told[name] for name in COLUMNS}
+    for name, first in (intervals | {"control_failed": pair.control_failed}).items():
+        ends = (math.nan,) * 3 if first is None else (first.estimate, first.low, first.high)
+        summary |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    summary |= {"gain": pair.mean, "low": summary["gain_low"], "high": summary["gain_high"]}
+    return {name: summary[name] for name in COLUMNS}

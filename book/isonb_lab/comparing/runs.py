@@ -13,12 +13,12 @@ from isonb_lab.claims.table import settings_of_rows
 from isonb_lab.options import describe
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded, scored
-from isonb_lab.runs.run_ids import canonical, counted
-from isonb_lab.runs.settings import EXPERIMENTS
+from isonb_lab.runs.run_ids import as_whole, canonical, counted
+from isonb_lab.runs.settings import EXPERIMENTS, method_title
 from isonb_lab.runs.table import scan, table
 
 Runs: TypeAlias = str | Path | pd.DataFrame | Iterable[Record]
-APART = ("seed", "inputs")  # of the configuration, what isn't the same for all runs of one setting
+RUN_KEYS = ("seed", "inputs")  # of the configuration, what isn't the same for all runs of one setting
 
 
 class CompareError(InputError):
@@ -45,10 +45,10 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
         if name not in frame:
             some = f"Some are {', '.join(list(frame)[3:12])}."
             fail(CompareError, "a condition must name a column of the runs", repr(name), some)
-        frame = frame[[str(config_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True).copy()
+        frame = frame[[str(as_whole(cell)) == str(value) for cell in frame[name]]].reset_index(drop=True).copy()
     configs = list(map(config_of, settings_of_rows(frame)))
-    own = {"config": configs, "setting": list(map(_setting, configs)), "arm": arm_names(configs)}
-    return scored(frame).copy().assign(**own)
+    columns = {"config": configs, "setting": list(map(_setting, configs)), "arm": arm_names(configs)}
+    return scored(frame).copy().assign(**columns)
 
 
 def table_of(runs: Runs) -> pd.DataFrame:
@@ -73,22 +73,17 @@ def config_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by column as a configuration, its method nested.
 
     >>> config_of({"task": "cola", "method.name": "istar", "method.weight": 1.0})
-    {'task': 'cola', 'method': {'name': 'istar', 'weight': 1}}
+    {'method': {'name': 'istar', 'weight': 1}, 'task': 'cola'}
     """
-    told = {name: config_value(value) for name, value in settings.items()}
-    method = {name.removeprefix("method."): value for name, value in told.items() if name.startswith("method.")}
-    return {name: value for name, value in told.items() if not name.startswith("method.")} | {"method": method}
-
-
-def config_value(value: Any) -> Any:
-    """A value of a table as Python has it; a whole number is one also where its column is float."""
-    value = getattr(value, "item", lambda: value)()
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    config: dict[str, Any] = {"method": {}}
+    for name, value in settings.items():
+        (config["method"] if name.startswith("method.") else config)[name.removeprefix("method.")] = as_whole(value)
+    return config
 
 
 def _setting(config: Mapping[str, Any]) -> str:
     """One word for all settings but seed and method; an option that came later counts as it does for an id."""
-    alike = {name: value for name, value in config.items() if name not in (*APART, "method")}
+    alike = {name: value for name, value in config.items() if name not in (*RUN_KEYS, "method")}
     kind = EXPERIMENTS.get(str(config.get("experiment")))
     return canonical(alike if kind is None else counted(str(config["experiment"]), alike, describe(kind())))
 
@@ -105,10 +100,7 @@ def arm_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     for method in methods:
         for option, value in method.items():
             values.setdefault(method["name"], {}).setdefault(option, set()).add(repr(value))
-    return [
-        " ".join([method["name"], *(f"{o}={v}" for o, v in method.items() if len(values[method["name"]][o]) > 1)])
-        for method in methods
-    ]
+    return [method_title(method, [o for o in method if len(values[method["name"]][o]) > 1]) for method in methods]
 
 
 def setting_names(runs: pd.DataFrame) -> dict[str, str]:
@@ -118,9 +110,9 @@ def setting_names(runs: pd.DataFrame) -> dict[str, str]:
     for setting, config in configs.items():
         alike.setdefault(f"{config.get('task')}, {config.get('model')}", []).append(setting)
     names = {}
-    for words, settings in alike.items():
-        options = {name for setting in settings for name in configs[setting] if name not in (*APART, "method")}
+    for title, settings in alike.items():
+        options = {name for setting in settings for name in configs[setting] if name not in (*RUN_KEYS, "method")}
         differ = sorted(o for o in options if len({repr(configs[s].get(o)) for s in settings}) > 1)
         for setting in settings:
-            names[setting] = ", ".join([words, *(f"{o} {configs[setting].get(o)}" for o in differ)])
+            names[setting] = ", ".join([title, *(f"{o} {configs[setting].get(o)}" for o in differ)])
     return names

@@ -159,16 +159,18 @@ def windows(rows: Any, tokenizer: Any, max_length: int, stride: int, accepted: S
     )
     names = [name for name in INPUTS if name in tokens and name in accepted]
     gold = [(answer["answer_start"][0], answer["text"][0]) for answer in rows["answers"]]
-    made, places = [], []
+    token_rows, places = [], []
     for i, row in enumerate(tokens["overflow_to_sample_mapping"]):
         context = [side == 1 for side in tokens.sequence_ids(i)]
         spans = [
             tuple(span) if inside else None for span, inside in zip(tokens["offset_mapping"][i], context, strict=True)
         ]
         start, text = gold[row]
-        made.append({name: tokens[name][i] for name in names} | {"labels": _place(spans, start, start + len(text))})
+        token_rows.append(
+            {name: tokens[name][i] for name in names} | {"labels": _place(spans, start, start + len(text))}
+        )
         places.append(Window(row, spans))
-    return Tokens(made, places)
+    return Tokens(token_rows, places)
 
 
 def _shortened(tokenizer: Any, questions: list[str], limit: int) -> list[str]:
@@ -206,7 +208,7 @@ def answers(rows: Any, places: Sequence[Window], logits: Tensor | Any) -> list[s
         first, last = divmod(at, pairs.shape[1])
         value = float(pairs[first, last])
         if value > best.get(window.row, (-torch.inf, ""))[0]:
-            left, right = window.characters[first], window.characters[last]
-            text = "" if left is None or right is None else contexts[window.row][left[0] : right[1]]
+            opening, closing = window.characters[first], window.characters[last]
+            text = "" if opening is None or closing is None else contexts[window.row][opening[0] : closing[1]]
             best[window.row] = (value, text)
     return [best.get(row, (0.0, ""))[1] for row in range(len(contexts))]

@@ -35,10 +35,10 @@ def sentences(topic: str | None = None, register: str | None = None) -> list[Sen
     """
     lines = Path(__file__).with_name("sentences.jsonl").read_text(encoding="utf-8").splitlines()
     every = [Sentence(**json.loads(line)) for line in lines]
-    for name, wanted in (("topic", topic), ("register", register)):
-        known = sorted({getattr(sentence, name) for sentence in every})
-        if wanted is not None and wanted not in known:
-            fail(InputError, f"{name} must be one of {', '.join(known)}", repr(wanted), "Leave it out for all.")
+    for name, choice in (("topic", topic), ("register", register)):
+        choices = sorted({getattr(sentence, name) for sentence in every})
+        if choice is not None and choice not in choices:
+            fail(InputError, f"{name} must be one of {', '.join(choices)}", repr(choice), "Leave it out for all.")
     return [s for s in every if topic in (None, s.topic) and register in (None, s.register)]
 
 

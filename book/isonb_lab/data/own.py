@@ -20,13 +20,13 @@ from urllib.parse import quote, unquote
 from isonb.errors import fail, in_one_line
 from isonb.runtime.tables import READERS, SourceError, read_file
 from isonb_lab.data import own_columns
-from isonb_lab.data.own_columns import METRICS, Wanted
+from isonb_lab.data.own_columns import METRICS, ColumnSpec
 from isonb_lab.data.own_files import EVALUATION, TRAINING, read_place
 from isonb_lab.data.sources import sample
 from isonb_lab.data.task import FINE_TUNED, Task, TaskError, TaskSize
 from isonb_lab.options import known_name, shown
 
-KEYS = tuple(key.name for key in fields(Wanted))
+KEYS = tuple(key.name for key in fields(ColumnSpec))
 LISTS = ("inputs", "labels", "metrics")
 YAML = (".yaml", ".yml")
 LETTERS = 4.5  # a token of English
@@ -37,13 +37,13 @@ State = tuple[tuple[str, int, int], ...]  # names, sizes and times of files: the
 
 @dataclass(frozen=True)
 class OwnTask(Task):
-    """A task of a user's own data. ``said``: what was decided for the user, in sentences.
+    """A task of a user's own data. ``notes``: what was decided for the user, in sentences.
 
     ``tables`` are the rows of each split with the task's columns, ``state`` that of the files they were read from.
     """
 
     place: str = ""
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     state: State = ()
     tables: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -61,8 +61,8 @@ def is_own(name: str) -> bool:
     (False, True, True)
     """
     path = name.partition("?")[0]
-    known = PurePath(path).suffix.lower() in (*READERS, *YAML)
-    return known or "/" in path or (path != "" and os.path.exists(os.path.expanduser(path)))
+    recognised = PurePath(path).suffix.lower() in (*READERS, *YAML)
+    return recognised or "/" in path or (path != "" and os.path.exists(os.path.expanduser(path)))
 
 
 def spelled(name: str) -> str:
@@ -75,16 +75,16 @@ def spelled(name: str) -> str:
     return with_options(PurePath(path).as_posix(), options_of(name))
 
 
-def with_options(name: str, given: Mapping[str, str | Sequence[str]]) -> str:
-    """The name with more said behind its question mark; what is given wins.
+def with_options(name: str, more: Mapping[str, str | Sequence[str]]) -> str:
+    """The name with more said behind its question mark; ``more`` wins.
 
     >>> with_options("my.csv", {"inputs": ("title", "body")})
     'my.csv?inputs=title,body'
     """
-    path, options = name.partition("?")[0], options_of(name) | {key: value for key, value in given.items() if value}
+    path, options = name.partition("?")[0], options_of(name) | {key: value for key, value in more.items() if value}
     values = {key: (value,) if isinstance(value, str) else value for key, value in options.items()}
-    words = [f"{key}={','.join(quote(word, safe=' ') for word in values[key])}" for key in sorted(values)]
-    return path + ("?" + "&".join(words) if words else "")
+    pairs = [f"{key}={','.join(quote(word, safe=' ') for word in values[key])}" for key in sorted(values)]
+    return path + ("?" + "&".join(pairs) if pairs else "")
 
 
 def options_of(name: str) -> dict[str, str | Sequence[str]]:
@@ -92,7 +92,7 @@ def options_of(name: str) -> dict[str, str | Sequence[str]]:
     for word in filter(None, name.partition("?")[2].split("&")):
         key, _, value = word.partition("=")
         known_name(key, KEYS, f"the task {name.partition('?')[0]}")
-        options[key] = tuple(unquote(one).strip() for one in value.split(",")) if key in LISTS else unquote(value)
+        options[key] = tuple(unquote(part).strip() for part in value.split(",")) if key in LISTS else unquote(value)
     return options
 
 
@@ -104,9 +104,9 @@ def own_task(name: str) -> OwnTask:
     """
     place = Path(os.path.expanduser(name.partition("?")[0])).absolute()
     described, places = _described(place) if place.suffix in YAML else ({}, (("", place),))
-    wanted = Wanted(**(described | options_of(name)))
+    spec = ColumnSpec(**(described | options_of(name)))
     state = tuple(entry for _, path in places for entry in _state(path))
-    return _understood(spelled(name), wanted, places, state)
+    return _task_of(spelled(name), spec, places, state)
 
 
 def file_state(files: Iterable[Path]) -> State:
@@ -129,42 +129,42 @@ def _described(place: Path) -> tuple[dict[str, Any], Places]:
 
     _state(place)
     try:
-        told = yaml.load(place.read_text(encoding="utf-8"), yaml.BaseLoader)  # text as it stands: no is no false
+        content = yaml.load(place.read_text(encoding="utf-8"), yaml.BaseLoader)  # text as it stands: no is no false
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         fail(TaskError, f"{place} must be a readable YAML file", in_one_line(error), "Correct it.")
-    if not isinstance(told, dict) or not told.get("data_files"):
+    if not isinstance(content, dict) or not content.get("data_files"):
         fail(TaskError, f"{place} must say data_files: FILE", "none", "Add it, seen from the folder of the YAML file.")
-    files = told.pop("data_files")
+    files = content.pop("data_files")
     files = files if isinstance(files, dict) else {"": files}
-    for key in told:
+    for key in content:
         known_name(key, ("data_files", *KEYS), f"the task {place.name}")
-    lists = {key: value if isinstance(value, list) else [value] for key, value in told.items() if key in LISTS}
-    for key, values in {"data_files": files.values(), **{key: [told[key]] for key in told}, **lists}.items():
+    lists = {key: value if isinstance(value, list) else [value] for key, value in content.items() if key in LISTS}
+    for key, several in {"data_files": files.values(), **{key: [content[key]] for key in content}, **lists}.items():
         # the type alone is told: a kilobyte of aliases of aliases stands for 10^9 words
-        if odd := [value for value in values if not isinstance(value, str)]:
-            wanted = "words" if key in LISTS else "a file, or a file a split" if key == "data_files" else "one word"
-            fail(TaskError, f"{key} of {place.name} must be {wanted}", f"a {type(odd[0]).__name__}", "Write it so.")
-    given = told | {key: tuple(values) for key, values in lists.items()}
-    return given, tuple((split, place.parent / Path(path).expanduser()) for split, path in files.items())
+        if odd := [value for value in several if not isinstance(value, str)]:
+            rule = "words" if key in LISTS else "a file, or a file a split" if key == "data_files" else "one word"
+            fail(TaskError, f"{key} of {place.name} must be {rule}", f"a {type(odd[0]).__name__}", "Write it so.")
+    values = content | {key: tuple(values) for key, values in lists.items()}
+    return values, tuple((split, place.parent / Path(path).expanduser()) for split, path in files.items())
 
 
 @functools.lru_cache(maxsize=8)
-def _understood(name: str, wanted: Wanted, places: Places, state: State) -> OwnTask:
+def _task_of(name: str, spec: ColumnSpec, places: Places, state: State) -> OwnTask:
     path = name.partition("?")[0]
     named = len(places) > 1 or bool(places[0][0])
     by_split, names = ({split: read_file(file) for split, file in places}, {}) if named else read_place(places[0][1])
     first = next(iter(by_split.values()))
-    inputs, target = own_columns.chosen(first.column_names, wanted)
+    inputs, target = own_columns.text_and_target(first.column_names, spec)
     labels = names.get(target, ())
-    kind = own_columns.checked_kind(wanted, inputs, target, first[target].to_pylist(), bool(labels))
-    tables, said = _by_use(by_split, kind, wanted, path)
+    kind = own_columns.task_kind(spec, inputs, target, first[target].to_pylist(), bool(labels))
+    tables, notes = _by_use(by_split, kind, spec, path)
     for split, table in tables.items():
         if lacking := [column for column in (*inputs, target) if column not in table.column_names]:
             what = f"{path}, split {split!r} must have the columns of the others"
             fail(SourceError, what, f"no {lacking[0]}", "Add it.")
-    tables, labels = own_columns.converted(path, kind, inputs, target, tables, wanted.labels, labels)
+    tables, labels = own_columns.convert(path, kind, inputs, target, tables, spec.labels, labels)
     if kind != "similarity" and len(tables) == 1:
-        tables, said = _split_off(tables["train"], path)
+        tables, notes = _split_off(tables["train"], path)
     for table in tables.values() if kind in ("regression", "similarity") else ():
         own_columns.check_differ(table[target].to_pylist(), f"{path}: {target}")
     if kind == "span":
@@ -174,12 +174,12 @@ def _understood(name: str, wanted: Wanted, places: Places, state: State) -> OwnT
         kind=kind,
         inputs=inputs,
         target=target,
-        metrics=wanted.metrics or METRICS[kind][:2],
+        metrics=spec.metrics or METRICS[kind][:2],
         splits=tuple(tables),
         labels=labels,
         size=_size(kind, inputs, tables),
         place=", ".join(str(path) for _, path in places),
-        said=said,
+        notes=notes,
         state=state,
         tables=tables,
     )
@@ -194,26 +194,26 @@ def _size(kind: str, inputs: tuple[str, ...], tables: Mapping[str, Any]) -> Task
 
 
 def _by_use(
-    by_split: Mapping[str, Any], kind: str, wanted: Wanted, path: str
+    by_split: Mapping[str, Any], kind: str, spec: ColumnSpec, path: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The tables by the names that runs know, and what is to be said of the choice.
 
     These are ``test`` in similarity, else ``train`` and, where there is one, ``validation``.
     """
-    for split in filter(None, (wanted.training_split, wanted.validation_split)):
+    for split in filter(None, (spec.training_split, spec.validation_split)):
         if split not in by_split:
             own_columns.unknown(split, filter(None, by_split), "a split")
-    known = (*EVALUATION, *TRAINING) if kind == "similarity" else EVALUATION
-    scored = wanted.validation_split or next((split for split in known if split in by_split), "")
+    recognised = (*EVALUATION, *TRAINING) if kind == "similarity" else EVALUATION
+    scored = spec.validation_split or next((split for split in recognised if split in by_split), "")
     if kind == "similarity":
         scored = scored if scored in by_split else _only(by_split, path)
         return {"test": by_split[scored]}, ((f"the pairs of {scored!r} are scored",) if scored else ())
-    training = wanted.training_split or next((split for split in TRAINING if split in by_split), "")
+    training = spec.training_split or next((split for split in TRAINING if split in by_split), "")
     training = training if training in by_split else _only(by_split, path)
     if not scored or scored == training:
         return {"train": by_split[training]}, ()
-    said = f"{training!r} is trained on, {scored!r} is reported"
-    return {"train": by_split[training], "validation": by_split[scored]}, (said,)
+    notes = f"{training!r} is trained on, {scored!r} is reported"
+    return {"train": by_split[training], "validation": by_split[scored]}, (notes,)
 
 
 def _only(by_split: Mapping[str, Any], path: str) -> str:
@@ -230,5 +230,5 @@ def _split_off(table: Any, path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         fail(SourceError, f"{path} must have four rows or more, to train on and to score", len(table), "Add some.")
     away = sample(len(table), max(2, round(SHARE * len(table))), 0)
     stay = sorted({*range(len(table))} - {*away})
-    said = f"no validation split: {len(away)} of {len(table)} rows, always the same, are kept for validation"
-    return dict(zip(FINE_TUNED, (table.take(stay), table.take(away)), strict=True)), (said,)
+    notes = f"no validation split: {len(away)} of {len(table)} rows, always the same, are kept for validation"
+    return dict(zip(FINE_TUNED, (table.take(stay), table.take(away)), strict=True)), (notes,)

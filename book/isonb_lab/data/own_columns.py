@@ -33,7 +33,7 @@ METRICS: dict[str, tuple[str, ...]] = {  # those that a kind may have; the first
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnSpec:
     """What the user says of the data; nothing: to be guessed."""
 
     kind: str = ""
@@ -45,24 +45,26 @@ class Wanted:
     validation_split: str = ""
 
 
-def chosen(columns: Sequence[str], wanted: Wanted) -> tuple[tuple[str, ...], str]:
+def text_and_target(columns: Sequence[str], spec: ColumnSpec) -> tuple[tuple[str, ...], str]:
     """The columns of text and the column to predict, by what is wanted, else by their names in any case.
 
-    >>> chosen(["id", "Text", "Label"], Wanted())
+    >>> text_and_target(["id", "Text", "Label"], ColumnSpec())
     (('Text',), 'Label')
-    >>> chosen(["sentence1", "sentence2", "score"], Wanted())
+    >>> text_and_target(["sentence1", "sentence2", "score"], ColumnSpec())
     (('sentence1', 'sentence2'), 'score')
     """
-    for name in (*wanted.inputs, *([wanted.target] if wanted.target else [])):
+    for name in (*spec.inputs, *([spec.target] if spec.target else [])):
         if name not in columns:
             unknown(name, columns, "a column")
-    known = {name.strip().lower(): name for name in columns}
-    spanned = any({"question", "context", answer} <= {*known} for answer in ANSWERS)
-    spans = wanted.kind == "span" or (not wanted.kind and spanned)
+    available = {name.strip().lower(): name for name in columns}
+    spanned = any({"question", "context", answer} <= {*available} for answer in ANSWERS)
+    spans = spec.kind == "span" or (not spec.kind and spanned)
     groups = (("question", "context"),) if spans else (*PAIRS, *SINGLE)
-    inputs = wanted.inputs or next((tuple(known[n] for n in group) for group in groups if {*group} <= {*known}), ())
-    free = {name: column for name, column in known.items() if column not in inputs}
-    target = wanted.target or next((free[name] for name in (ANSWERS if spans else TARGETS) if name in free), "")
+    inputs = spec.inputs or next(
+        (tuple(available[n] for n in group) for group in groups if {*group} <= {*available}), ()
+    )
+    free = {name: column for name, column in available.items() if column not in inputs}
+    target = spec.target or next((free[name] for name in (ANSWERS if spans else TARGETS) if name in free), "")
     if not inputs or not target:
         what = "the columns of text (text, sentence1 and sentence2, ...)" if not inputs else "the column to predict"
         flag = "inputs" if not inputs else "target"
@@ -75,19 +77,19 @@ def chosen(columns: Sequence[str], wanted: Wanted) -> tuple[tuple[str, ...], str
     return inputs, target
 
 
-def unknown(name: str, known: Iterable[str], what: str) -> NoReturn:
+def unknown(name: str, available: Iterable[str], what: str) -> NoReturn:
     """Raise the :class:`~isonb_lab.data.task.TaskError` of a name that isn't there, with the nearest one."""
-    known = list(known)
-    fix = f"{nearest(name, known)}There are: {', '.join(known)}."
+    available = list(available)
+    fix = f"{nearest(name, available)}There are: {', '.join(available)}."
     fail(TaskError, f"{what} must be one of those there are", shown(name), fix)
 
 
-def checked_kind(wanted: Wanted, inputs: tuple[str, ...], target: str, values: Sequence[Any], named: bool) -> str:
+def task_kind(spec: ColumnSpec, inputs: tuple[str, ...], target: str, values: Sequence[Any], named: bool) -> str:
     """The kind of task, by what is wanted, else by columns and values; its columns are checked.
 
     ``named``: whether the data come with names of the target's labels.
     """
-    kind, column = wanted.kind, target.strip().lower()
+    kind, column = spec.kind, target.strip().lower()
     if not kind:
         read = [_number(value) for value in values if value is not None]
         if column in ANSWERS:
@@ -104,37 +106,41 @@ def checked_kind(wanted: Wanted, inputs: tuple[str, ...], target: str, values: S
     if len(inputs) not in counts:
         got = f"{len(inputs)} ({', '.join(inputs)})"
         fail(TaskError, f"a {kind} task has {' or '.join(map(str, counts))} columns of text", got, "Name them.")
-    if odd := [name for name in wanted.metrics if name not in METRICS[kind]]:
+    if odd := [name for name in spec.metrics if name not in METRICS[kind]]:
         unknown(odd[0], METRICS[kind], f"a metric of a {kind} task")
     return kind
 
 
-def converted(
+def convert(
     path: str, kind: str, inputs: tuple[str, ...], target: str, tables: Mapping[str, Any], *labels: tuple[str, ...]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The tables with the task's columns and types, and the labels by number; ``labels`` as in :func:`labelled`."""
     from pyarrow import Table
 
-    made: dict[str, dict[str, list[Any]]] = {}
+    by_split: dict[str, dict[str, list[Any]]] = {}
     for split, table in tables.items():
         where = f"{path}{f', split {split!r}' if len(tables) > 1 else ''}"
-        columns = {name: list(map(str, _taken(table[name], f"{where}: {name}", *TEXT))) for name in inputs}
+        columns = {name: list(map(str, _values(table[name], f"{where}: {name}", *TEXT))) for name in inputs}
         values: list[Any] = table[target].to_pylist()
         if kind == "span":
             question, context = columns.values()
-            answers = _answered(_taken(values, f"{where}: {target}"), context, f"{where}: {target}")
+            answers = _answered(_values(values, f"{where}: {target}"), context, f"{where}: {target}")
             ids = list(map(str, range(len(values))))
-            made[split] = {"id": ids, "question": question, "context": context, "answers": answers}
+            by_split[split] = {"id": ids, "question": question, "context": context, "answers": answers}
         elif kind == "classification":
-            made[split] = columns | {target: values}
+            by_split[split] = columns | {target: values}
         else:
-            made[split] = columns | {target: list(map(float, _taken(values, f"{where}: {target}", *NUMBER)))}
+            by_split[split] = columns | {target: list(map(float, _values(values, f"{where}: {target}", *NUMBER)))}
     names: tuple[str, ...] = ()
     if kind == "classification":
-        codes, names = labelled([v for columns in made.values() for v in columns[target]], f"{path}: {target}", *labels)
+        codes, names = labelled(
+            [v for columns in by_split.values() for v in columns[target]], f"{path}: {target}", *labels
+        )
         rest = iter(codes)
-        made = {split: columns | {target: [next(rest) for _ in columns[target]]} for split, columns in made.items()}
-    return {split: Table.from_pydict(columns) for split, columns in made.items()}, names
+        by_split = {
+            split: columns | {target: [next(rest) for _ in columns[target]]} for split, columns in by_split.items()
+        }
+    return {split: Table.from_pydict(columns) for split, columns in by_split.items()}, names
 
 
 def _number(value: Any) -> float | None:
@@ -146,13 +152,13 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-Wish = tuple[Callable[[Any], bool], str, str]  # which values a column may have, in words, and what to do about others
-TEXT: Wish = (lambda value: isinstance(value, str | int | float), "text", "Name another column by --inputs.")
-NUMBER: Wish = (lambda value: _number(value) is not None, "finite numbers", "Correct the row.")
+Rule = tuple[Callable[[Any], bool], str, str]  # which values a column may have, in words, and what to do about others
+TEXT: Rule = (lambda value: isinstance(value, str | int | float), "text", "Name another column by --inputs.")
+NUMBER: Rule = (lambda value: _number(value) is not None, "finite numbers", "Correct the row.")
 
 
-def _taken(
-    column: Any, where: str, accepts: Callable[[Any], bool] = lambda _: True, wanted: str = "", fix: str = ""
+def _values(
+    column: Any, where: str, accepts: Callable[[Any], bool] = lambda _: True, rule: str = "", fix: str = ""
 ) -> list[Any]:
     """The values of a column, of which each row must have one that is accepted."""
     values: list[Any] = column if isinstance(column, list) else column.to_pylist()
@@ -161,7 +167,7 @@ def _taken(
             got = f"{'none' if value is None else str(value).strip().lower() or 'an empty one'} in row {row}"
             fail(SourceError, f"{where} must have a value in each row", got, "Fill it in, or leave the row out.")
         if not accepts(value):
-            fail(SourceError, f"{where} must hold {wanted}", f"{shown(value)} in row {row}", fix)
+            fail(SourceError, f"{where} must hold {rule}", f"{shown(value)} in row {row}", fix)
     return values
 
 
@@ -173,11 +179,11 @@ def check_differ(values: Sequence[float], where: str) -> None:
 
 
 def labelled(
-    values: list[Any], where: str, wanted: tuple[str, ...] = (), named: tuple[str, ...] = ()
+    values: list[Any], where: str, labels: tuple[str, ...] = (), named: tuple[str, ...] = ()
 ) -> tuple[list[int], tuple[str, ...]]:
     """Labels by number, and their names by number.
 
-    The order is that of ``wanted``, which names them, or their numbers 0, 1, ... (or as many others); else that of the
+    The order is that of ``labels``, which names them, or their numbers 0, 1, ... (or as many others); else that of the
     data's own names ``named``; else numbers come in their order and words in that of the alphabet.
 
     >>> labelled(["good", "bad", "good"], "my.csv: label")
@@ -185,37 +191,37 @@ def labelled(
     >>> labelled(["1", "0"], "my.csv: label", ("no", "yes"))
     ([1, 0], ('no', 'yes'))
     """
-    _check_single(_taken(values, where), where, wanted)
-    words = [_word(value) for value in values]
-    if named and all(_whole(word) and 0 <= int(word) < len(named) for word in words):
-        words = [named[int(word)] for word in words]
-    there = set(words)
-    whole = sorted(map(int, there)) if all(map(_whole, there)) else []
-    order = wanted or named or tuple(map(str, whole)) or tuple(sorted(there))
-    if not there <= {*order}:
+    _check_single(_values(values, where), where, labels)
+    texts = [_word(value) for value in values]
+    if named and all(_whole(word) and 0 <= int(word) < len(named) for word in texts):
+        texts = [named[int(word)] for word in texts]
+    distinct = set(texts)
+    whole = sorted(map(int, distinct)) if all(map(_whole, distinct)) else []
+    order = labels or named or tuple(map(str, whole)) or tuple(sorted(distinct))
+    if not distinct <= {*order}:
         counted = list(range(len(order)))  # or as many other numbers
         counted = counted if {*whole} <= {*counted} else whole if len(whole) == len(order) else []
         if not whole or not counted:
-            unknown(next(word for word in words if word not in order), order, f"{where}: a label")
-        words = [order[counted.index(int(word))] for word in words]
-    _check_labels(words, order, where)
+            unknown(next(word for word in texts if word not in order), order, f"{where}: a label")
+        texts = [order[counted.index(int(word))] for word in texts]
+    _check_labels(texts, order, where)
     places = {word: number for number, word in enumerate(order)}
-    return [places[word] for word in words], order
+    return [places[word] for word in texts], order
 
 
-def _check_labels(words: Sequence[str], order: tuple[str, ...], where: str) -> None:
-    there = set(words)
-    if len(there) < 2 or len({*order}) < len(order):
-        got = f"{next(iter(there))!r} in each row" if len(there) < 2 else f"twice the same of {', '.join(order)}"
+def _check_labels(texts: Sequence[str], order: tuple[str, ...], where: str) -> None:
+    distinct = set(texts)
+    if len(distinct) < 2 or len({*order}) < len(order):
+        got = f"{next(iter(distinct))!r} in each row" if len(distinct) < 2 else f"twice the same of {', '.join(order)}"
         fail(SourceError, f"{where} must hold two labels or more, each named once", got, "Name another by --target.")
-    fractions = all(_number(word) is not None for word in there) and not all(map(_whole, there))
-    if len(there) > MANY and (fractions or len(there) > len(words) / 2):
-        got = f"{len(there)} different values in {len(words)} rows"
+    fractions = all(_number(word) is not None for word in distinct) and not all(map(_whole, distinct))
+    if len(distinct) > MANY and (fractions or len(distinct) > len(texts) / 2):
+        got = f"{len(distinct)} different values in {len(texts)} rows"
         fix = "Take --kind regression for numbers, or name another column by --target."
         fail(SourceError, f"{where} must hold a label for several rows each", got, fix)
 
 
-def _check_single(values: Sequence[Any], where: str, wanted: tuple[str, ...]) -> None:
+def _check_single(values: Sequence[Any], where: str, labels: tuple[str, ...]) -> None:
     """Refuse rows with several labels: lists, lists as text, and words such as "a|b" where a and b are labels."""
     what = f"{where} must hold one label a row"
     fix = (
@@ -224,10 +230,10 @@ def _check_single(values: Sequence[Any], where: str, wanted: tuple[str, ...]) ->
     for row, value in enumerate(values, start=1):
         if isinstance(value, list | dict) or (isinstance(value, str) and LISTING.fullmatch(value)):
             fail(SourceError, what, f"{shown(value)} in row {row}", fix)
-    words = {value.strip() for value in values if isinstance(value, str)}
+    texts = {value.strip() for value in values if isinstance(value, str)}
     for mark in "|;,":
-        joined = sorted(word for word in words if mark in word and {one.strip() for one in word.split(mark)} <= words)
-        if joined and not set(joined) <= {*wanted}:
+        joined = sorted(word for word in texts if mark in word and {part.strip() for part in word.split(mark)} <= texts)
+        if joined and not set(joined) <= {*labels}:
             fix = f"{fix} If {joined[0]!r} is one label, name all of them by --labels."
             fail(SourceError, what, f"{joined[0]!r}, which are several", fix)
 
@@ -248,18 +254,18 @@ def _answered(values: Sequence[Any], contexts: Sequence[str], where: str) -> lis
     """Answers as SQuAD has them, from such ones or from plain text that the context holds."""
     answers: list[dict[str, list[Any]]] = []
     for row, (value, context) in enumerate(zip(values, contexts, strict=True), start=1):
-        given = value if isinstance(value, Mapping) else {"text": str(value)}
-        words, starts = (
-            one if isinstance(one, list) else [] if one is None else [one]
-            for one in (given.get("text"), given.get("answer_start"))
+        answer = value if isinstance(value, Mapping) else {"text": str(value)}
+        texts, starts = (
+            part if isinstance(part, list) else [] if part is None else [part]
+            for part in (answer.get("text"), answer.get("answer_start"))
         )
-        starts = starts or [context.find(str(word)) for word in words]
+        starts = starts or [context.find(str(word)) for word in texts]
         stand = [
             type(start) is int and start >= 0 and context.startswith(str(word), start)  # no text, null, float or bool
-            for word, start in zip(words, starts, strict=False)
+            for word, start in zip(texts, starts, strict=False)
         ]
-        if not words or not len(words) == len(starts) == sum(stand):
+        if not texts or not len(texts) == len(starts) == sum(stand):
             got = f"{shown(value)} in row {row}"
             fail(SourceError, f"{where} must hold answers that stand in their context", got, "Correct the row.")
-        answers.append({"text": [str(word) for word in words], "answer_start": starts})
+        answers.append({"text": [str(word) for word in texts], "answer_start": starts})
     return answers

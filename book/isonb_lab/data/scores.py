@@ -54,9 +54,14 @@ def matthews(predicted: Any, gold: Any) -> float:
     if (predicted == predicted[0]).all() or (gold == gold[0]).all():
         return 0.0
     classes = np.unique([predicted, gold])
-    said, true = (np.array([(labels == one).sum() for one in classes], dtype=float) for labels in (predicted, gold))
+    predicted_counts, gold_counts = (
+        np.array([(labels == label).sum() for label in classes], dtype=float) for labels in (predicted, gold)
+    )
     right, n = float((predicted == gold).sum()), len(gold)
-    return float((right * n - said @ true) / np.sqrt((n**2 - said @ said) * (n**2 - true @ true)))
+    return float(
+        (right * n - predicted_counts @ gold_counts)
+        / np.sqrt((n**2 - predicted_counts @ predicted_counts) * (n**2 - gold_counts @ gold_counts))
+    )
 
 
 def pearson(predicted: Any, gold: Any) -> float:
@@ -177,15 +182,15 @@ def _correlation(statistic: Callable[[Any, Any], Any], predicted: Any, gold: Any
 
 
 def _overlap(answer: str, reference: str) -> float:
-    words, wanted = normalize_answer(answer).split(), normalize_answer(reference).split()
-    if not words or not wanted:
-        return float(words == wanted)
-    shared = (Counter(words) & Counter(wanted)).total()
-    return 2 * shared / (len(words) + len(wanted))  # the harmonic mean of shared / words and shared / wanted
+    answered, expected = normalize_answer(answer).split(), normalize_answer(reference).split()
+    if not answered or not expected:
+        return float(answered == expected)
+    shared = (Counter(answered) & Counter(expected)).total()
+    return 2 * shared / (len(answered) + len(expected))  # the harmonic mean of shared / words and shared / wanted
 
 
 def _over_references(
     measure: Callable[[str, str], float], predicted: Sequence[str], gold: Sequence[Sequence[str]]
 ) -> float:
-    best = (max(measure(answer, one) for one in refs) for answer, refs in zip(predicted, gold, strict=True))
+    best = (max(measure(answer, label) for label in refs) for answer, refs in zip(predicted, gold, strict=True))
     return sum(best) / len(predicted)

@@ -90,9 +90,9 @@ def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
     shards = sorted(folder.glob(f"{split}-?????-of-?????.parquet"))
     whole_set = [f"{split}-{i:05d}-of-{len(shards):05d}.parquet" for i in range(len(shards))]
     if not shards or [path.name for path in shards] != whole_set:
-        there = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else "no such folder"
+        present = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else "no such folder"
         fix = f"Put the split there, or pass source={HUB!r} to download."
-        fail(SourceError, f"the split {split!r} must be at {whole} (or in all its shards)", there or "no files", fix)
+        fail(SourceError, f"the split {split!r} must be at {whole} (or in all its shards)", present or "no files", fix)
     return shards
 
 
@@ -103,7 +103,7 @@ def read_hub(hub_id: str, config: str | None, split: str) -> Any:
     """
     import datasets
 
-    wanted = f"{hub_id} ({config or 'default'}, {split})"
+    described = f"{hub_id} ({config or 'default'}, {split})"
     reachable = _answer(hub_id) is not None  # what a refusal means, the reader will say
     with _quiet(offline=not reachable):
         try:
@@ -112,7 +112,7 @@ def read_hub(hub_id: str, config: str | None, split: str) -> Any:
             why = f"{type(error).__name__}: {in_one_line(error)}"
             why = why if reachable else f"no answer from {datasets.config.HF_ENDPOINT} and no copy in the cache"
             fix = f"Connect once to fill the cache, or name a folder in the hub's layout by source= or {DATA_VARIABLE}."
-            raise SourceError(f"{wanted} must be on the hub or in the local cache; got {why}. {fix}") from error
+            raise SourceError(f"{described} must be on the hub or in the local cache; got {why}. {fix}") from error
     return rows.with_format("arrow")[:]
 
 

@@ -117,18 +117,18 @@ class LowerStates:
 
     def read(self, rows: Sequence[dict[str, Any]], progress: bool = True) -> None:
         """Have the states of tokenised texts at hand: from the disk, where another run has left them."""
-        wanted = [_row(row["input_ids"], row.get("token_type_ids")) for row in rows]
-        keys = [_key(row) for row in wanted]
-        first = {key: row for key, row in zip(keys, wanted, strict=True) if key not in self._places}
+        tokens = [_row(row["input_ids"], row.get("token_type_ids")) for row in rows]
+        keys = [_key(row) for row in tokens]
+        first = {key: row for key, row in zip(keys, tokens, strict=True) if key not in self._places}
         if not first:
             return
         lengths = [len(row[0]) for row in first.values()]
         name = state_files.digest(self.encoder.revision, self.below, first)
         compute = lambda: self._computed(list(first.values()), progress)  # noqa: E731
-        found = state_files.states(name, lengths, self.encoder.dim, compute)
+        cached = state_files.states(name, lengths, self.encoder.dim, compute)
         ends = np.cumsum(lengths)
         self._places |= {
-            key: (found, int(end - length), int(end)) for key, end, length in zip(first, ends, lengths, strict=True)
+            key: (cached, int(end - length), int(end)) for key, end, length in zip(first, ends, lengths, strict=True)
         }
 
     def _computed(self, rows: Sequence[Row], progress: bool) -> Iterator[state_files.Batch]:
@@ -186,10 +186,10 @@ class LowerStates:
         missing = [row for row in rows if _key(row) not in self._places]
         new = dict(zip(map(_key, missing), self._pass(missing), strict=True)) if missing else {}
         states = np.zeros((*ids.shape, self.encoder.dim), dtype=np.float32)
-        for place, one in enumerate(rows):
-            key = _key(one)
-            found, start, end = self._places[key] if key in self._places else (new[key], 0, len(new[key]))
-            states[place, : end - start] = found[start:end]
+        for place, sentence in enumerate(rows):
+            key = _key(sentence)
+            cached, start, end = self._places[key] if key in self._places else (new[key], 0, len(new[key]))
+            states[place, : end - start] = cached[start:end]
         self._state = torch.from_numpy(states).to(ids.device)
 
     def _on_first_layer(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from isonb.errors import InputError, fail
 from isonb.models.catalogue import cache_folder
 from isonb.runtime.files import DiskError
-from isonb_lab.runtime.locks import held
+from isonb_lab.runtime.locks import file_lock
 
 LIMIT_VARIABLE = "ISONB_STATES_GB"
 MOST_GB = 20.0
@@ -38,11 +38,11 @@ def limit() -> float:
 
     Raises :class:`~isonb.errors.InputError` where ``ISONB_STATES_GB`` isn't a number above 0.
     """
-    given = os.environ.get(LIMIT_VARIABLE, str(MOST_GB))
+    setting = os.environ.get(LIMIT_VARIABLE, str(MOST_GB))
     with contextlib.suppress(ValueError):
-        if (size := float(given)) > 0:
+        if (size := float(setting)) > 0:
             return size * GB
-    return fail(InputError, f"{LIMIT_VARIABLE} must be a number of gigabytes above 0", given, "Try 20.")
+    return fail(InputError, f"{LIMIT_VARIABLE} must be a number of gigabytes above 0", setting, "Try 20.")
 
 
 def digest(model: str, layer: int, texts: Iterable[bytes]) -> str:
@@ -68,13 +68,13 @@ def states(name: str, lengths: Sequence[int], width: int, compute: Callable[[], 
     """
     path = states_folder() / f"{name}.npy"
     shape = (sum(lengths), width)
-    with held([path.with_suffix(".lock")]):
+    with file_lock([path.with_suffix(".lock")]):
         if not path.is_file():
             _make_room(2 * shape[0] * shape[1], shape)
             _write(path, shape, np.cumsum([0, *lengths]).tolist(), lengths, compute)
     path.touch()
-    found: Array = np.load(path, mmap_mode="r")
-    return found
+    computed: Array = np.load(path, mmap_mode="r")
+    return computed
 
 
 def _write(
@@ -89,10 +89,10 @@ def _write(
         whole = np.lib.format.open_memmap(part, mode="w+", dtype=np.float16, shape=shape)
         with part.open("r+b") as file:  # all its room at once: a full disk is an error here, and a crash on a map
             os.posix_fallocate(file.fileno(), 0, part.stat().st_size)
-        for rows, found in compute():
+        for rows, computed in compute():
             ends = np.cumsum([lengths[row] for row in rows])
             for row, end in zip(rows, ends, strict=True):
-                whole[starts[row] : starts[row] + lengths[row]] = found[end - lengths[row] : end]
+                whole[starts[row] : starts[row] + lengths[row]] = computed[end - lengths[row] : end]
         whole.flush()
         del whole
         part.replace(path)

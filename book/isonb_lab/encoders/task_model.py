@@ -70,9 +70,9 @@ class TaskModel(nn.Module):
         self.requires_grad_(True)
         for name in self.frozen:
             self.encoder.get_parameter(name).requires_grad_(False)
-        own = getattr(self.encoder, "pooler", None)
-        if isinstance(own, nn.Module):
-            own.requires_grad_(False)
+        existing = getattr(self.encoder, "pooler", None)
+        if isinstance(existing, nn.Module):
+            existing.requires_grad_(False)
 
     @property
     def base_model(self) -> Any:
@@ -133,14 +133,14 @@ class TaskModel(nn.Module):
 
 def _pooler(encoder: Any, dim: int) -> nn.Linear:
     """A dense layer with the encoder's own pooler weights if it has some."""
-    own = getattr(encoder, "pooler", None)
-    dense = own if isinstance(own, nn.Linear) else getattr(own, "dense", None)
-    made = nn.Linear(dim, dim)
-    if isinstance(dense, nn.Linear) and dense.weight.shape == made.weight.shape:
+    existing = getattr(encoder, "pooler", None)
+    dense = existing if isinstance(existing, nn.Linear) else getattr(existing, "dense", None)
+    linear = nn.Linear(dim, dim)
+    if isinstance(dense, nn.Linear) and dense.weight.shape == linear.weight.shape:
         with torch.no_grad():
-            made.weight.copy_(dense.weight)
-            made.bias.copy_(dense.bias)
+            linear.weight.copy_(dense.weight)
+            linear.bias.copy_(dense.bias)
     else:
-        nn.init.normal_(made.weight, std=float(getattr(encoder.config, "initializer_range", 0.02)))
-        nn.init.zeros_(made.bias)
-    return made
+        nn.init.normal_(linear.weight, std=float(getattr(encoder.config, "initializer_range", 0.02)))
+        nn.init.zeros_(linear.bias)
+    return linear

@@ -27,7 +27,7 @@ from isonb_lab.options import OptionError
 SEAL = "digests.json"
 
 
-class Seal(TrainerCallback):  # type: ignore[misc]
+class CheckpointDigest(TrainerCallback):  # type: ignore[misc]
     """Seals each checkpoint once all processes have written what is theirs of it."""
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -42,13 +42,13 @@ def seal(checkpoint: Path) -> None:
     replace(checkpoint / SEAL, json.dumps(_digests(checkpoint)).encode())
 
 
-def last_whole(folder: Path) -> Path | None:
+def last_valid_checkpoint(folder: Path) -> Path | None:
     """The last checkpoint in ``folder`` that is as it was written, and the best one it names too; the others go."""
-    there = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    whole = [path for path in there if _is_whole(path)]
-    last = next((path for path in reversed(whole) if _best(path) in (None, *whole)), None)
-    for path in there:
-        if last is None or path not in whole[: whole.index(last) + 1]:
+    checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    valid = [path for path in checkpoints if _is_whole(path)]
+    last = next((path for path in reversed(valid) if _best(path) in (None, *valid)), None)
+    for path in checkpoints:
+        if last is None or path not in valid[: valid.index(last) + 1]:
             shutil.rmtree(path, ignore_errors=True)
     return last
 
@@ -74,7 +74,7 @@ def _digests(folder: Path) -> dict[str, str]:
     return digests
 
 
-class Late(TrainerCallback):  # type: ignore[misc]
+class DelayedPenalty(TrainerCallback):  # type: ignore[misc]
     """Lets the penalty of ``trainer`` weigh nothing in the first epochs. A resumed run begins its epoch anew, too."""
 
     def __init__(self, trainer: Any, waits: int) -> None:
@@ -119,13 +119,13 @@ class Reports(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, names: str) -> None:
-        wanted = [name.strip() for name in names.split(",") if name.strip()]
-        for name in wanted:
+        requested = [name.strip() for name in names.split(",") if name.strip()]
+        for name in requested:
             if name not in INTEGRATION_TO_CALLBACK:
                 fail(OptionError, f"report_to must be among {', '.join(INTEGRATION_TO_CALLBACK)}", name, "Name these.")
             if name not in get_available_reporting_integrations():
                 fail(OptionError, "a tracker must be installed", f"report_to {name}", f"pip install {name}.")
-        self.trackers = [kind() for kind in get_reporting_integration_callbacks(wanted)]
+        self.trackers = [kind() for kind in get_reporting_integration_callbacks(requested)]
         self.now: tuple[Any, ...] = ()
 
     def _tell(self, event: str, **values: Any) -> None:

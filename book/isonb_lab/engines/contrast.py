@@ -111,9 +111,9 @@ def tune(
             for step, (fresh, rows) in enumerate(bar, start=1):
                 if fresh:
                     penalised.refresh()
-                with penalised.pooling.watch(encoder.model) as seen:
+                with penalised.pooling.watch(encoder.model) as caught:
                     loss, inputs = objective.loss(rows)
-                added = penalised(seen, inputs, len(rows))
+                added = penalised(caught, inputs, len(rows))
                 if added is not None:
                     loss = loss + added
                     series.setdefault("step.train.penalty", []).append((step, float(added.detach())))
@@ -216,9 +216,9 @@ class _Penalty:
                 self.shrinkage = ShrinkageCovariance(0, True, SHRINKAGE_ROWS, forward=self._points, group=None)
 
     def _points(self, model: Any, batch: dict[str, Tensor]) -> tuple[list[Tensor], None]:
-        with self.pooling.watch(model) as seen:
+        with self.pooling.watch(model) as caught:
             forward(model, batch)
-        return [self.pooling.points(seen, batch)[0].unsqueeze(0)], None
+        return [self.pooling.points(caught, batch)[0].unsqueeze(0)], None
 
     def refresh(self) -> None:
         """Measure the shrinkage covariance on the sentences, in their order."""
@@ -227,11 +227,11 @@ class _Penalty:
             parts = (list(rows[start : start + size]) for start in rows[::size])
             self.shrinkage.refresh(self.model, (self.tokens.batch(part, self.device) for part in parts))
 
-    def __call__(self, seen: Any, inputs: dict[str, Tensor], rows: int) -> Tensor | None:
+    def __call__(self, caught: Any, inputs: dict[str, Tensor], rows: int) -> Tensor | None:
         """The penalty on the points of the first ``rows`` sentences of the pass just seen; None without one."""
         if self.loss is None:
-            seen.take()
+            caught.take()
             return None
-        points, _ = self.pooling.points(seen, inputs, rows)
+        points, _ = self.pooling.points(caught, inputs, rows)
         cov = None if self.shrinkage is None else self.shrinkage.cov
         return one_number(self.loss(trainable(points), **asked(self.loss, labels=None, shrinkage_cov=cov)))

@@ -31,7 +31,7 @@ LOSSES = ("joint", "task", "isotropy")
 
 
 def run(
-    given: Mapping[str, Any] | Planned,
+    request: Mapping[str, Any] | Planned,
     *,
     data: str | Path | None = None,
     work: str | Path | None = None,
@@ -47,7 +47,7 @@ def run(
     from tqdm import tqdm
 
     clock = Clock()
-    run_ = prepare(given, data)
+    run_ = prepare(request, data)
     metrics = run_.baseline()
     with work_folder(work) as folder:
         logits, series = train(run_, folder, resumable=work is not None, progress=progress)

@@ -40,7 +40,7 @@ DROPOUTS = ("classifier_dropout", "classifier_dropout_prob", "seq_classif_dropou
 
 
 def run(
-    given: Mapping[str, Any] | Planned,
+    request: Mapping[str, Any] | Planned,
     *,
     data: str | Path | None = None,
     work: str | Path | None = None,
@@ -53,7 +53,7 @@ def run(
     A run that was stopped goes on from its last epoch in ``work``. ``predictions`` has one row a validation example.
     """
     clock, reports = Clock(), Reports(report_to)
-    run_ = prepare(given, data, progress)
+    run_ = prepare(request, data, progress)
     validation, metrics, series = run_.splits["validation"], run_.baseline(), Series()
     with clock.measuring():
         _measure(run_, "start", metrics, series)
@@ -84,9 +84,9 @@ def run(
     return recorded(run_.planned, run_.fingerprints(data), clock, metrics=metrics, series=series)
 
 
-def prepare(given: Mapping[str, Any] | Planned, data: str | Path | None, progress: bool = True) -> Finetuning:
+def prepare(request: Mapping[str, Any] | Planned, data: str | Path | None, progress: bool = True) -> Finetuning:
     """Write the run out and check it, if that isn't done; read model and rows, and make the head and the penalty."""
-    planned = preflight(given, data)
+    planned = preflight(request, data)
     settings, method, task = planned.settings, planned.method, task_named(planned.settings.task)
     penalty = method.penalty()
     set_seed(settings.seed)

@@ -250,8 +250,8 @@ def features(run_: Finetuning, split: Split) -> Features:
     for batch in run_.batches(split):
         states, mask = run_.hidden(batch)
         vector = run_.model.vector(states[-1], mask)
-        own = None if span else run_.method.features(torch.stack(states), mask)
-        vector = vector if own is None else own
+        custom = None if span else run_.method.features(torch.stack(states), mask)
+        vector = vector if custom is None else custom
         rows += [vector] if vector.ndim == 2 else [row[m] for row, m in zip(vector, mask.bool(), strict=True)]
         labels.append(batch["labels"])
     return Features(rows if span else torch.cat(rows), torch.cat(labels))

@@ -60,7 +60,7 @@ Sides = tuple[Tensor, Tensor]
 
 
 def run(
-    given: Mapping[str, Any] | Planned,
+    request: Mapping[str, Any] | Planned,
     *,
     data: str | Path | None = None,
     work: str | Path | None = None,
@@ -81,7 +81,7 @@ def run(
     ``step.train.penalty`` of tuning, ``step.second.<loss>``, and those of :func:`features`.
     """
     clock, reports = Clock(), Reports(report_to)
-    planned = preflight(given, data)
+    planned = preflight(request, data)
     task, settings = task_named(planned.settings.task), planned.settings
     rows = pair_rows(settings, data)
     texts, *places = distinct(*(list(rows[column]) for column in task.inputs))
@@ -106,9 +106,9 @@ def run(
         series |= curves
     series["pair.cosine"] = [(row, round(value, DIGITS)) for row, value in enumerate(cosines)]
     if predictions is not None:
-        told = {f"text.{name}": list(rows[name]) for name in task.inputs}
-        told |= {"gold": gold.values, "predicted": cosines, "plain": plain_cosines}
-        write_table(pd.DataFrame(told), predictions)
+        columns = {f"text.{name}": list(rows[name]) for name in task.inputs}
+        columns |= {"gold": gold.values, "predicted": cosines, "plain": plain_cosines}
+        write_table(pd.DataFrame(columns), predictions)
     reports.afterwards(planned.run_id, metrics, series)
     prints = {"rows": fingerprint(rows), "model": encoder.revision} | own_files(task, planned.method)
     return recorded(planned, prints, clock, metrics=metrics, series=series)
@@ -189,8 +189,8 @@ class _Run:
     def _tune(self, vector: SentenceVector) -> Series:
         """Stages 1 and 2, each if the method takes part in it."""
         options: dict[str, Any] = {"seed": self.settings.seed, "vector": vector, "progress": self.progress}
-        own = self.method.contrast()
-        series: Series = {} if own is None else tune(self.encoder, self.texts, own, **options)
+        objective = self.method.contrast()
+        series: Series = {} if objective is None else tune(self.encoder, self.texts, objective, **options)
         if self.penalty is not None or vector.layer is not None:
             series = {name.replace("step.", "step.contrast.", 1): values for name, values in series.items()}
             contrast = Contrast("simcse", **{ours: getattr(self.settings, theirs) for ours, theirs in TUNING.items()})

@@ -68,12 +68,12 @@ class Split:
     def predictions(self, logits: Tensor | Any) -> pd.DataFrame:
         """One row an example: ``text.<input>``, ``gold``, ``predicted``, and in classification ``logit.<label>``."""
         answers = self.answers(logits)
-        told = {f"text.{name}": list(self.rows[name]) for name in self.task.inputs}
-        told |= {"gold": self.gold, "predicted": answers.tolist() if isinstance(answers, Tensor) else answers}
+        frame = {f"text.{name}": list(self.rows[name]) for name in self.task.inputs}
+        frame |= {"gold": self.gold, "predicted": answers.tolist() if isinstance(answers, Tensor) else answers}
         if self.task.kind == "classification":
             columns = torch.as_tensor(logits).float().T.tolist()
-            told |= {f"logit.{label}": column for label, column in enumerate(columns)}
-        return pd.DataFrame(told)
+            frame |= {f"logit.{label}": column for label, column in enumerate(columns)}
+        return pd.DataFrame(frame)
 
 
 @dataclass(frozen=True)

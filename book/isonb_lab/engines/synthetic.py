@@ -59,7 +59,7 @@ def _numbers(text: str, name: str, low: float, high: float) -> list[float]:
 
 
 def run(
-    given: Mapping[str, Any] | Planned,
+    request: Mapping[str, Any] | Planned,
     *,
     data: str | Path | None = None,
     work: str | Path | None = None,
@@ -75,7 +75,7 @@ def run(
     """
     from tqdm import tqdm
 
-    clock, planned = Clock(), plan(given)
+    clock, planned = Clock(), plan(request)
     settings: SyntheticSettings = planned.settings
     sizes, zetas = check_sizes(settings)
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -17,7 +17,7 @@ from transformers.trainer_utils import SaveStrategy
 from isonb.errors import fail
 from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb_lab.data.batches import LengthGrouped, LongestFirst
-from isonb_lab.engines.callbacks import Bar, Late, Reports, Seal, last_whole
+from isonb_lab.engines.callbacks import Bar, CheckpointDigest, DelayedPenalty, Reports, last_valid_checkpoint
 from isonb_lab.engines.stages import EVALUATED, Finetuning, Series, penalised_points
 from isonb_lab.measuring.tracker import Tracker, series_from_log
 from isonb_lab.options import OptionError
@@ -96,9 +96,9 @@ def train(
     tracker = Tracker(run_.model.pooling, settings.track_every, measuring=(clock or Clock()).measuring)
     trainer.remove_callback(PrinterCallback)
     for callback in (
-        Late(trainer, method.waits()) if run_.penalty is not None and method.waits() else None,
+        DelayedPenalty(trainer, method.waits()) if run_.penalty is not None and method.waits() else None,
         Bar(f"{settings.task} {method.name}", progress),
-        Seal(),
+        CheckpointDigest(),
         None if settings.patience is None else EarlyStoppingCallback(early_stopping_patience=settings.patience),
         tracker,
         reports,
@@ -108,7 +108,7 @@ def train(
     size = settings.cloud_examples
     classes = torch.tensor(watched.gold)[:size] if run_.task.kind == "classification" else None
     trainer.on_validation = lambda vectors: tracker.validation(shown.back(vectors)[:size], classes)
-    last = last_whole(folder) if resumable else None
+    last = last_valid_checkpoint(folder) if resumable else None
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     trainer.compute_metrics = None  # what follows isn't the split that was watched
     reported = LongestFirst(run_.splits["validation"].tokens)

@@ -81,7 +81,7 @@ def profile(
     """
     depth = range(layers + 1)
     sums, sentences = [TokenSums() for _ in depth], [SentenceSums(points) for _ in depth]
-    vectors, tokens, seen = [Sample(limit) for _ in depth], Sample(limit), Sample(limit)
+    vectors, tokens, head_sample = [Sample(limit) for _ in depth], Sample(limit), Sample(limit)
     for batch in batches:
         states, mask, features = forward(batch)
         if len(states) != layers + 1:
@@ -94,14 +94,18 @@ def profile(
             vectors[layer].add(pool([state], mask, points))
         tokens.add(pool([states[-1]], mask, "tokens"))
         if features is not None:
-            seen.add(features if features.ndim == 2 else pool([features], mask, "tokens"))
+            head_sample.add(features if features.ndim == 2 else pool([features], mask, "tokens"))
     measured = [cloud_measures(sample.points) for sample in vectors]
-    clouds = {"cls": measured[-1], "tokens": cloud_measures(tokens.points), "features": cloud_measures(seen.points)}
+    clouds = {
+        "cls": measured[-1],
+        "tokens": cloud_measures(tokens.points),
+        "features": cloud_measures(head_sample.points),
+    }
     clouds["tokens"] |= sums[-1].shares() | sums[-1].measures(shrinkage_cov)  # the sums, of all tokens, win
-    if all(one.usable for one in sums[1:]):
+    if all(total.usable for total in sums[1:]):
         every = Moments()
-        for one in sums[1:]:
-            every.merge(one.moments)
+        for total in sums[1:]:
+            every.merge(total.moments)
         clouds["tokens"] |= {
             "isoscore_all_layers": number(lambda: isoscore_from_cov(every.cov)),
             "isoscore_star_all_layers": number(lambda: star_from_cov(every.cov, shrinkage_cov)),
@@ -113,14 +117,14 @@ def profile(
             for name, value in values.items():
                 series.setdefault(f"layer.{kind}.{name}", []).append((float(layer), value))
         series[f"quantile.layer{layer}.singular_values"] = list(sentences[layer].quantiles())
-    for kind, sample in (("cls", vectors[-1]), ("features", seen)):
+    for kind, sample in (("cls", vectors[-1]), ("features", head_sample)):
         curves = variance_curves(sample.points.double())
         series |= {f"k.{kind}.{name}": list(curve) for name, curve in curves.items()}
     mean = attempt(lambda: sums[-1].moments.mean) if sums[-1].usable else None
     series["dimension.tokens.mean"] = [] if mean is None else [(float(k), y) for k, y in enumerate(mean.tolist())]
     named = {f"{cloud}.{name}": value for cloud, values in clouds.items() for name, value in values.items()}
-    kept = {name: [(x, y) for x, y in pairs if y is not None] for name, pairs in series.items()}
+    finite = {name: [(x, y) for x, y in pairs if y is not None] for name, pairs in series.items()}
     return Profile(
         {name: value for name, value in named.items() if value is not None},
-        {name: pairs for name, pairs in kept.items() if pairs},
+        {name: pairs for name, pairs in finite.items() if pairs},
     )

@@ -18,7 +18,7 @@ from isonb_lab.pages.notebooks.plain import put_outputs
 from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.run import Job, execute
 from isonb_lab.pages.vendor import vendor
-from isonb_lab.runtime.locks import held
+from isonb_lab.runtime.locks import file_lock
 
 SOLUTIONS = "ISONB_SOLUTIONS"  # "no" in the environment builds pages without solutions, to hand out
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
@@ -60,7 +60,7 @@ def build(book: Book, parameters: Mapping[str, Mapping[str, Any]], **options: An
     """Execute what must run, write notebooks and the status page, build the HTML; returns the index page."""
     jobs = [Job(book, chapter, chapter.validate(parameters[chapter.name])) for chapter in book.chapters]
     execute(jobs, **options)
-    with held([book.build / "locks" / "pages.lock"]):  # two at once would write the same files
+    with file_lock([book.build / "locks" / "pages.lock"]):  # two at once would write the same files
         write_pages(book, jobs)
         vendor(book)
         return html(book)

@@ -25,8 +25,8 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError
 from isonb_lab.pages.outputs import code_cells, graft, harvest
 from isonb_lab.pages.parameters import Value
-from isonb_lab.runtime.leash import DEFAULTS, Answer, Leash
-from isonb_lab.runtime.locks import free, held, side_by_side
+from isonb_lab.runtime.locks import free, held, run_concurrently
+from isonb_lab.runtime.supervised import DEFAULTS, Answer, SupervisedProcess
 
 SHOWN_LINES = 12
 PACKAGES = ("isonb", "torch", "transformers", "sentence-transformers", "numpy", "altair", "gudhi")
@@ -90,7 +90,7 @@ def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = Fa
                 return ""
             return _run(job, lock, cores, stop)
 
-    ended = side_by_side(todo, work, workers)
+    ended = run_concurrently(todo, work, workers)
     pace = 0.5 if sys.stderr.isatty() else 20.0  # a log file needs a line now and then, not an animation
     for job, error in tqdm(ended, "Chapters", len(todo), unit="chapter", disable=not progress, mininterval=pace):
         job.error = error
@@ -110,13 +110,13 @@ def _run(job: Job, lock: int, cores: int, stop: threading.Event) -> str:
     nbformat.write(job.chapter.cells, source)
     order = {"source": str(source), "target": str(job.partial), "cwd": str(job.chapter.source.parent)}
     environment = {**DEFAULTS, "ISONB_BOOK": "1", "ISONB_CORES": str(cores)}
-    leash = Leash({**order, "parameters": job.parameters}, log, environment=environment, locks=[lock])
-    answer = leash.wait(stop)
+    process = SupervisedProcess({**order, "parameters": job.parameters}, log, environment=environment, locks=[lock])
+    answer = process.wait(stop)
     if stop.is_set():
         _remove_working_files(job)
         return ""
     job.seconds = time.monotonic() - start
-    return _save(job, answer, leash.folder)
+    return _save(job, answer, process.folder)
 
 
 def _save(job: Job, answer: Answer, folder: str) -> str:

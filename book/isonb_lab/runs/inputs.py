@@ -46,7 +46,7 @@ def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[st
     prints = own_files(task, run.method)
     splits = [(task, split) for split in task.used_splits]
     splits += [(task_named(name), split) for name, split in SPLITS] if getattr(settings, "readers", False) else []
-    folder = sources.data_folder(data) if any(one.hub for one, _ in splits) else None
+    folder = sources.data_folder(data) if any(part.hub for part, _ in splits) else None
     try:
         alone = type(settings)(**{name: getattr(settings, name) for name in ROWS if hasattr(settings, name)})
         prints |= _rows(alone, None if data is None else str(data), _state(splits, folder))
@@ -63,8 +63,8 @@ def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[st
 
 def own_files(task: Task, method: Method) -> dict[str, str]:
     """sha256 of what a user's own task is and of the file of an own method; nothing for those of isonb."""
-    own = {"task": task.digest} if isinstance(task, OwnTask) else {}
-    return own | ({"method": method.sha256} if method.sha256 else {})
+    prints = {"task": task.digest} if isinstance(task, OwnTask) else {}
+    return prints | ({"method": method.sha256} if method.sha256 else {})
 
 
 def split_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) -> dict[str, Any]:
@@ -78,8 +78,12 @@ def split_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) 
     if count < 1:
         return rows
     away = sorted(sample(len(rows["train"]), count, settings.sample_seed + 1))
-    left = sorted({*range(len(rows["train"]))} - {*away})
-    return {"train": rows["train"].select(left), "held": rows["train"].select(away), "validation": rows["validation"]}
+    remaining = sorted({*range(len(rows["train"]))} - {*away})
+    return {
+        "train": rows["train"].select(remaining),
+        "held": rows["train"].select(away),
+        "validation": rows["validation"],
+    }
 
 
 def pair_rows(settings: SimilaritySettings, data: str | Path | None) -> Any:
@@ -94,8 +98,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, str]) -> str:
     'other train (aaaaaaaa then, cccccccc now)'
     """
     changed = [name for name in sorted({*then} & {*now}) if then[name] != now[name]]
-    words = [f"{name} ({str(then[name])[:SHORT]} then, {now[name][:SHORT]} now)" for name in changed]
-    return f"other {', '.join(words)}" if words else ""
+    changes = [f"{name} ({str(then[name])[:SHORT]} then, {now[name][:SHORT]} now)" for name in changed]
+    return f"other {', '.join(changes)}" if changes else ""
 
 
 def named(prints: Mapping[str, Any]) -> str:
@@ -111,9 +115,9 @@ def recorded(run: Planned, data: str | Mapping[str, Any], clock: Clock, **values
     if "inputs" in run.config and isinstance(data, Mapping) and run.config["inputs"] != (now := named(data)):
         fix = "They changed while it ran: start it again."
         fail(InputError, f"rows and weights must be those the run is named by, {run.config['inputs']}", now, fix)
-    made = manifest(seed=run.settings.seed, data=data, clock=clock)
-    made |= {"plan": run.plan} if run.plan else {}
-    return Record(run.config, manifest=made, named=run.run_id, **values)
+    about = manifest(seed=run.settings.seed, data=data, clock=clock)
+    about |= {"plan": run.plan} if run.plan else {}
+    return Record(run.config, manifest=about, named=run.run_id, **values)
 
 
 @functools.lru_cache(maxsize=128)

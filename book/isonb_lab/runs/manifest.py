@@ -125,8 +125,8 @@ def code_version() -> dict[str, str | None]:
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)
     if (root.parent / ".git").exists():
         with contextlib.suppress(OSError, subprocess.CalledProcessError):
-            asked = ["git", "-C", str(root.parent), "rev-parse", "HEAD"]
-            commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+            command = ["git", "-C", str(root.parent), "rev-parse", "HEAD"]
+            commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     return {"commit": commit, "sha256": digest.hexdigest()}
 
 
@@ -185,8 +185,8 @@ def mixed_processors(runs: pd.DataFrame) -> str:
     counts = processor_kinds(runs).value_counts().sort_index()
     if len(counts) < 2:
         return ""
-    told = ", ".join(f"{kind} ({count})" for kind, count in counts.items())
+    counted = ", ".join(f"{kind} ({count})" for kind, count in counts.items())
     return (
-        f"These {len(runs)} runs are from {len(counts)} kinds of processor: {told}. The same run ends elsewhere on "
+        f"These {len(runs)} runs are from {len(counts)} kinds of processor: {counted}. The same run ends elsewhere on "
         "another kind, so a difference between two kinds is not the method's alone."
     )

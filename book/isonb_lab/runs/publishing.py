@@ -69,14 +69,14 @@ def publish(
 
 
 def _described(
-    runs: pd.DataFrame, known: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]
+    runs: pd.DataFrame, recorded_defaults: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
     """The rows with the options that came after them at their default, with which they change nothing."""
     runs = runs.copy()
     methods = runs["method.name"] if "method.name" in runs else runs["experiment"]
-    for kind in known.keys() & now.keys():
+    for kind in recorded_defaults.keys() & now.keys():
         mine = (runs["experiment"] == kind) | ("method." + methods == kind)
-        for name in now[kind].keys() - known[kind].keys():
+        for name in now[kind].keys() - recorded_defaults[kind].keys():
             runs.loc[mine, name] = now[kind][name]
     return runs
 

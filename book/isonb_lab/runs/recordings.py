@@ -94,14 +94,14 @@ def metrics_of(task: str, values: Mapping[str, float | None]) -> list[str]:
     >>> metrics_of("stsb", {"pearson": None, "spearman": 0.7, "loss": 1.0})
     ['pearson', 'spearman']
     """
-    asked = TASKS[task].metrics if task in TASKS else _asked(task)
+    requested = TASKS[task].metrics if task in TASKS else _asked(task)
     metrics: list[str] = []
-    for metric in asked or dict.fromkeys(name for names in METRICS.values() for name in names):
-        there = [name for name in (metric, f"{metric}.mean", f"{metric}.all") if name in values]
-        metrics += [name for name in there if values[name] is not None][:1] or there[:1]
-    beside = [f"{of}.{name}" for name in metrics for of in ("baseline", "plain")]
-    told = {name.partition(".")[2] for name in beside if values.get(name) is not None}
-    return metrics if asked else [name for name in metrics if name in told]
+    for metric in requested or dict.fromkeys(name for names in METRICS.values() for name in names):
+        available = [name for name in (metric, f"{metric}.mean", f"{metric}.all") if name in values]
+        metrics += [name for name in available if values[name] is not None][:1] or available[:1]
+    baselines = [f"{of}.{name}" for name in metrics for of in ("baseline", "plain")]
+    measured = {name.partition(".")[2] for name in baselines if values.get(name) is not None}
+    return metrics if requested else [name for name in metrics if name in measured]
 
 
 def _asked(task: str) -> tuple[str, ...]:
@@ -119,8 +119,8 @@ def main_metric(row: Mapping[Any, Any]) -> str | None:
     >>> main_metric({"task": "cola", "metric.matthews": float("nan"), "metric.accuracy": 0.8})
     'matthews'
     """
-    told = {name.removeprefix("metric."): value for name, value in row.items() if name.startswith("metric.")}
-    values = {name: value if value == value else None for name, value in told.items()}
+    measured = {name.removeprefix("metric."): value for name, value in row.items() if name.startswith("metric.")}
+    values = {name: value if value == value else None for name, value in measured.items()}
     return next(iter(metrics_of(str(row.get("task")), values)), None)
 
 

@@ -41,8 +41,8 @@ def run_id(config: Mapping[str, Any]) -> str:
     return "-".join([*filter(None, words), digits]) if any(words) else f"run-{digits}"
 
 
-def counted(kind: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """What counts for an id of the options ``given`` to an experiment or method; ``usual`` are their defaults.
+def counted(kind: str, values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """What counts for an id of the options ``values`` to an experiment or method; ``usual`` are their defaults.
 
     The options that each kind had when the first records were kept stand in ``first_options.json``: they count whatever
     their value. One that came later counts where it isn't at its default, and so renames no earlier run. Of a kind that
@@ -51,9 +51,19 @@ def counted(kind: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> di
     >>> counted("whitening", {"k": None, "later": 1}, {"k": None, "later": 1})
     {'k': None}
     """
-    first = _first().get(kind, list(given))
+    first = _first().get(kind, list(values))
     later = {name for name in usual if name not in first}
-    return {name: value for name, value in given.items() if name not in later or value != usual[name]}
+    return {name: value for name, value in values.items() if name not in later or value != usual[name]}
+
+
+def as_whole(value: Any) -> Any:
+    """A value of a table as it was set: a whole number is one also where its column, or its option, is float.
+
+    >>> as_whole(-1.0), as_whole(0.5), as_whole("all")
+    (-1, 0.5, 'all')
+    """
+    value = getattr(value, "item", lambda: value)()  # numpy's
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from isonb_lab.data.tasks import task_named, task_spelled
 from isonb_lab.methods import Method, method_class
 from isonb_lab.options import OptionError, Options, build, describe, known_name, option, shown
 from isonb_lab.runs.protocols import PROTOCOLS, protocol_of, start
-from isonb_lab.runs.run_ids import counted, run_id
+from isonb_lab.runs.run_ids import as_whole, counted, run_id
 
 USUAL_MODEL = "tiny"
 PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
@@ -132,7 +132,7 @@ EXPERIMENTS: dict[str, type[Options]] = {
 
 FINE_TUNING = ("finetune", "doses")  # the experiments that begin with fine-tuning
 
-APART = ("experiment", "protocol", "method")  # what a run is given besides its settings
+NON_SETTING_KEYS = ("experiment", "protocol", "method")  # what a run is given besides its settings
 INPUTS = re.compile(r"inputs-[0-9a-f]{12}")
 
 
@@ -168,12 +168,12 @@ class Planned:
         options = dict(self.config.get("method", {"name": "none"}))
         return method_class(options.pop("name"))(**options)
 
-    def of_inputs(self, word: str) -> Planned:
+    def with_inputs(self, word: str) -> Planned:
         """The same run of other rows or weights, with the word that tells them."""
         config = {**self.config, "inputs": word}
         return Planned(config, run_id(identity(config)), self.checked, self.plan)
 
-    def frozen(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values, for another process."""
         return asdict(self)
 
@@ -185,7 +185,7 @@ def plan(given: Mapping[str, Any] | Planned) -> Planned:
     """The run that ``given`` describes: a configuration as in :func:`resolve`, or a run that is written out already.
 
     >>> run = plan({"task": "english_sts"})
-    >>> run.settings.layers, run.method, plan(run) is run, plan(run.frozen()) == run
+    >>> run.settings.layers, run.method, plan(run) is run, plan(run.to_dict()) == run
     ('first_last', Method(), True, True)
     """
     if isinstance(given, Planned):
@@ -231,7 +231,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
         experiment = "similarity" if task is not None and task_named(task).kind == "similarity" else "finetune"
     experiment = _one_of(EXPERIMENTS, "experiment", experiment)
     given = start(protocol, experiment, str(task)) | given
-    settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=APART)
+    settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=NON_SETTING_KEYS)
     written = {"experiment": experiment, **describe(settings)}
     if experiment == "synthetic":
         if method is not None:
@@ -255,14 +255,14 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_names(names: Iterable[object], where: str) -> None:
     """Raise :class:`~isonb_lab.options.OptionError`, with the nearest one, for a name that no run has a setting of."""
-    known = dict.fromkeys(setting.name for kind in EXPERIMENTS.values() for setting in fields(kind))
+    available = dict.fromkeys(setting.name for kind in EXPERIMENTS.values() for setting in fields(kind))
     for name in names:
-        known_name(name, [*APART, *known], where)
+        known_name(name, [*NON_SETTING_KEYS, *available], where)
 
 
-def _one_of(known: Mapping[str, Any], what: str, given: object) -> str:
-    if not isinstance(given, str) or given not in known:
-        fail(OptionError, f"{what} must be one of {', '.join(known)}", shown(given), "Choose one of these.")
+def _one_of(available: Mapping[str, Any], what: str, given: object) -> str:
+    if not isinstance(given, str) or given not in available:
+        fail(OptionError, f"{what} must be one of {', '.join(available)}", shown(given), "Choose one of these.")
     return given
 
 
@@ -279,17 +279,36 @@ def command(config: Mapping[str, Any]) -> str:
     named = {key: config[key] for key in ("task", "model") if key in config}
     name = method.pop("name", None)
     chosen = {} if name is None else {"method": name}
-    told = resolve(named | chosen)["experiment"] == experiment  # by the task
-    kind = {} if told else {"experiment": experiment}
+    inferred = resolve(named | chosen)["experiment"] == experiment  # by the task
+    kind = {} if inferred else {"experiment": experiment}
     usual = resolve(named | chosen | kind)
-    words = [f"--{key} {_word(value)}" for key, value in (kind | named | chosen).items()]
-    words += [f"-o {key}={_word(value)}" for key, value in method.items() if value != usual["method"][key]]
-    apart = (*named, "seed", "method", "inputs", "experiment")
-    others = [f"--set {k}={_word(v)}" for k, v in config.items() if k not in apart and v != usual[k]]
-    return " ".join(["isonb run", *words, f"--seed {config['seed']}", *others])
+    flags = [f"--{key} {_word(value)}" for key, value in (kind | named).items()]
+    if name is not None:
+        flags.append(method_flags(config["method"], [key for key in method if method[key] != usual["method"][key]]))
+    separate = (*named, "seed", "method", "inputs", "experiment")
+    others = [f"--set {k}={_word(v)}" for k, v in config.items() if k not in separate and v != usual[k]]
+    return " ".join(["isonb run", *flags, f"--seed {config['seed']}", *others])
+
+
+def method_flags(method: Mapping[str, Any], options: Iterable[str]) -> str:
+    """A method with some of its options, as the command line reads it.
+
+    >>> method_flags({"name": "istar", "weight": -3.0, "zeta": 0.2}, ["weight"])
+    '--method istar -o weight=-3'
+    """
+    return " ".join([f"--method {_word(method['name'])}", *(f"-o {name}={_word(method[name])}" for name in options)])
+
+
+def method_title(method: Mapping[str, Any], options: Iterable[str]) -> str:
+    """A method with some of its options, in words.
+
+    >>> method_title({"name": "istar", "weight": -3.0, "zeta": 0.2}, ["weight"])
+    'istar weight=-3'
+    """
+    return " ".join([method["name"], *(f"{name}={as_whole(method[name])}" for name in options)])
 
 
 def _word(value: object) -> str:
     """A value as the command line reads it."""
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else f"{value}"
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else f"{as_whole(value)}"
     return shlex.quote(text)

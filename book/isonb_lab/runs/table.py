@@ -18,6 +18,7 @@ from isonb.errors import InputError
 from isonb.runtime.files import replace
 from isonb.runtime.terminal import visible
 from isonb_lab.runs.record import Record, RecordError, read_record
+from isonb_lab.runs.run_ids import as_whole
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
 GLUED = "application/papermill.record/text/plain"  # type of a value that a notebook has glued
@@ -127,7 +128,7 @@ def glued(folder: str | Path) -> pd.DataFrame:
     for path in sorted(Path(folder).rglob("*.ipynb")):
         try:
             book = json.loads(path.read_text(encoding="utf-8"))
-            made = book["metadata"].get("papermill", {})
+            metadata = book["metadata"].get("papermill", {})
             outputs = [out for cell in book["cells"] for out in cell.get("outputs", ())]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             fix = "Delete it, or execute it again."
@@ -137,13 +138,13 @@ def glued(folder: str | Path) -> pd.DataFrame:
             for out in outputs
             if GLUED in out.get("data", {}) and "scrapbook" in out.get("metadata", {})
         }
-        if values or made.get("exception"):
+        if values or metadata.get("exception"):
             about = {"notebook": path.relative_to(folder).with_suffix("").as_posix()}
-            about["status"] = "failed" if made.get("exception") else "complete"
+            about["status"] = "failed" if metadata.get("exception") else "complete"
             for name, text in values.items():
                 with contextlib.suppress(ValueError):
                     values[name] = float(text)
-            parameters = _defaults(book["cells"]) | made.get("parameters", {})
+            parameters = _defaults(book["cells"]) | metadata.get("parameters", {})
             rows.append(about | flat(parameters, "parameter.") | values)
     return pd.DataFrame(rows)
 
@@ -181,17 +182,8 @@ def one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
         if frame[name].isna().all():
             frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
         if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
-            frame[name] = [None if pd.isna(value) else _word(value) for value in frame[name]]
+            frame[name] = [None if pd.isna(value) else str(as_whole(value)) for value in frame[name]]
     return frame
-
-
-def _word(value: object) -> str:
-    """A value as text. A whole number is one also where its column was float, since other runs lack the option.
-
-    >>> _word(-1), _word(-1.0), _word(0.5), _word("all")
-    ('-1', '-1', '0.5', 'all')
-    """
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:
@@ -203,8 +195,8 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 def _markdown(frame: pd.DataFrame) -> bytes:
     """A pipe table; bars, markup and control characters inside values are escaped."""
     rows = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(object).where(frame.notna(), "").values]
-    words = ([visible(" ".join(str(cell).split())) for cell in row] for row in rows)
-    cells = ([html.escape(cell, quote=False).replace("|", "\\|") for cell in row] for row in words)
+    texts = ([visible(" ".join(str(cell).split())) for cell in row] for row in rows)
+    cells = ([html.escape(cell, quote=False).replace("|", "\\|") for cell in row] for row in texts)
     return "".join(f"| {' | '.join(row)} |\n" for row in cells).encode()
 
 

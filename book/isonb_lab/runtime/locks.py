@@ -22,7 +22,7 @@ LOOK_EVERY = 0.1  # seconds
 
 
 @contextlib.contextmanager
-def held(paths: Sequence[Path], *, wait: bool = True, stop: threading.Event | None = None) -> Iterator[int | None]:
+def file_lock(paths: Sequence[Path], *, wait: bool = True, stop: threading.Event | None = None) -> Iterator[int | None]:
     """Hold the first of the files that falls free and give its descriptor; None when we don't get any.
 
     Waits as long as others hold all of them, unless ``wait`` is False or ``stop`` is set. Makes the folders. The files
@@ -30,7 +30,7 @@ def held(paths: Sequence[Path], *, wait: bool = True, stop: threading.Event | No
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.lock"
-    >>> with held([path]) as first, held([path], wait=False) as second:
+    >>> with file_lock([path]) as first, file_lock([path], wait=False) as second:
     ...     (first is None, second is None)
     (False, True)
     """
@@ -82,7 +82,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def side_by_side(
+def run_concurrently(
     items: Sequence[T], work: Callable[[T, bool, threading.Event], R | None], workers: int
 ) -> Iterator[tuple[T, R]]:
     """``work(item, False, stop)`` of each item, ``workers`` at a time; each item with what came of it, as they end.
@@ -91,7 +91,7 @@ def side_by_side(
     True, stop)``: so two commands share what both are asked for. Ctrl-C, or leaving the loop early, sets ``stop``; the
     call returns when what runs has ended by it.
 
-    >>> sorted(side_by_side([1, 2], lambda number, patient, stop: -number, 2))
+    >>> sorted(run_concurrently([1, 2], lambda number, patient, stop: -number, 2))
     [(1, -1), (2, -2)]
     """
     stop = threading.Event()

@@ -49,16 +49,16 @@ def paired_tests(
     """
     if not differences:
         return {}
-    found = [paired_p(values) for values in differences.values()]
-    found += [1.0] * (family - len(found))
-    adjusted, alpha = holm({f"{i}": p for i, p in enumerate(found)}), (1 - level) / len(found)
-    told = {}
+    p_values = [paired_p(values) for values in differences.values()]
+    p_values += [1.0] * (family - len(p_values))
+    adjusted, alpha = holm({f"{i}": p for i, p in enumerate(p_values)}), (1 - level) / len(p_values)
+    tests = {}
     for (name, values), p in zip(differences.items(), adjusted.values(), strict=False):
         interval, spread = student(values, level=level), float(np.std(values, ddof=1))
         visible = minimum_detectable(spread, len(values), alpha=alpha, power=power)
         side = GAIN if interval.estimate > 0 else LOSS
-        told[name] = PairedTest(interval, p, visible, spread, side if p <= 1 - level else OPEN)
-    return told
+        tests[name] = PairedTest(interval, p, visible, spread, side if p <= 1 - level else OPEN)
+    return tests
 
 
 def seeds_needed(spread: float, gain: float, *, alpha: float = 0.05, power: float = POWER) -> int:

@@ -101,13 +101,13 @@ def rank_difference(
     once = [_differences(y[part], p[part], q[part], np.ones((1, len(part))))[0] for part in rows]
     estimate = np.average(once, weights=weights)
     drawn = [_resampled(y[part], p[part], q[part], draws, generator) for part in rows]
-    apart = np.average(drawn, axis=0, weights=weights)
-    apart = apart[~np.isnan(apart)]
-    if 2 * len(apart) < draws or np.isnan(estimate):
-        raise StatsError(f"half of the draws must have a value; got {len(apart)} of {draws}. Use more pairs.")
-    low, high = np.quantile(apart, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    side = min(int((apart <= 0).sum()), int((apart >= 0).sum()))
-    share = min(1.0, 2 * (side + 1) / (len(apart) + 1))
+    sampled = np.average(drawn, axis=0, weights=weights)
+    sampled = sampled[~np.isnan(sampled)]
+    if 2 * len(sampled) < draws or np.isnan(estimate):
+        raise StatsError(f"half of the draws must have a value; got {len(sampled)} of {draws}. Use more pairs.")
+    low, high = np.quantile(sampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    side = min(int((sampled <= 0).sum()), int((sampled >= 0).sum()))
+    share = min(1.0, 2 * (side + 1) / (len(sampled) + 1))
     interval = Interval(float(estimate), float(low), float(high), LEVEL, len(y), "percentile")
     return RankDifference(interval, share, draws)
 
@@ -126,8 +126,8 @@ def _differences(gold: Array, a: Array, b: Array, counts: Array) -> Array:
     y, p, q = (_ranks(values, counts) for values in (gold, a, b))
     weighted = counts * y
     spread = np.einsum("ij,ij->i", weighted, y)
-    one, other = (_correlation(weighted, side, counts, spread) for side in (p, q))
-    return np.asarray(np.where(spread > 0, one - other, np.nan), dtype=np.float64)
+    first, second = (_correlation(weighted, side, counts, spread) for side in (p, q))
+    return np.asarray(np.where(spread > 0, first - second, np.nan), dtype=np.float64)
 
 
 def _correlation(weighted: Array, side: Array, counts: Array, spread: Array) -> Array:

@@ -113,13 +113,13 @@ def minimum_detectable(spread: float, n: int, *, alpha: float = 0.05, power: flo
 def _shift(n: int, alpha: float, power: float) -> float:
     """The noncentrality at which n values are significant at ``alpha`` with that ``power``."""
     border = float(scipy_stats.t.ppf(1 - alpha / 2, n - 1))
-    seen = np.sqrt(scipy_stats.chi2.ppf((np.arange(NODES) + 0.5) / NODES, n - 1) / (n - 1))
+    spreads = np.sqrt(scipy_stats.chi2.ppf((np.arange(NODES) + 0.5) / NODES, n - 1) / (n - 1))
 
     def short(shift: float) -> float:
-        tails = scipy_stats.norm.sf(border * seen - shift) + scipy_stats.norm.cdf(-border * seen - shift)
+        tails = scipy_stats.norm.sf(border * spreads - shift) + scipy_stats.norm.cdf(-border * spreads - shift)
         return float(tails.mean()) - power
 
-    return float(optimize.brentq(short, 0.0, border * float(seen[-1]) + 10))
+    return float(optimize.brentq(short, 0.0, border * float(spreads[-1]) + 10))
 
 
 def share(count: int, n: int, *, level: float = LEVEL) -> Interval:

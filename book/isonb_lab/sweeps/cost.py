@@ -93,11 +93,11 @@ class Estimate:
     assumed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        words = (
+        text = (
             f"{self.runs} runs, {self.flops / 1e15:.3g} PFLOP: about {_hours(self.gpu_hours)} on one {self.gpu}, "
             f"or {_hours(self.cpu_hours)} of one CPU core (within a factor of two or so)"
         )
-        return words + (f"; size unknown, taken for BERT base: {', '.join(self.assumed)}" if self.assumed else "")
+        return text + (f"; size unknown, taken for BERT base: {', '.join(self.assumed)}" if self.assumed else "")
 
 
 def _hours(hours: float) -> str:
@@ -119,12 +119,12 @@ def estimate(runs: Iterable[Mapping[str, Any] | Planned], gpu: str = "a100") -> 
     count, flops, gpu_seconds, cpu_seconds = 0, 0.0, 0.0, 0.0
     unknown: set[str] = set()
     for run in map(plan, runs):
-        one = work(run)
+        cost = work(run)
         if run.config.get("model") and encoder_size(run.config["model"]) is None:
             unknown.add(run.config["model"])
-        count, flops = count + 1, flops + one.flops
-        gpu_seconds += START_SECONDS + max(one.launches, one.flops / speed[one.half])
-        cpu_seconds += CPU_START_SECONDS + one.flops / CPU_FLOPS[one.half]
+        count, flops = count + 1, flops + cost.flops
+        gpu_seconds += START_SECONDS + max(cost.launches, cost.flops / speed[cost.half])
+        cpu_seconds += CPU_START_SECONDS + cost.flops / CPU_FLOPS[cost.half]
     return Estimate(count, flops, gpu_seconds / 3600, cpu_seconds / 3600, description, tuple(sorted(unknown)))
 
 
@@ -153,19 +153,19 @@ def _trained(settings: Any, layers: int) -> int:
 def _finetune(settings: FinetuneSettings, method: Method, encoder: EncoderSize) -> Iterator[Passes]:
     size = task_size(settings.task)
     train: float = min(size.train, settings.train_examples or size.train)
-    held = train * settings.holdout
-    train -= held
+    held_out = train * settings.holdout
+    train -= held_out
     length = min(size.tokens, settings.max_length)
     evaluated = min(size.evaluation, settings.eval_examples or size.evaluation)
     epochs: float = settings.epochs
-    seen: float = train * epochs
+    trained_on: float = train * epochs
     if settings.max_steps:
-        seen = min(seen, settings.max_steps * settings.batch_size)
-        epochs = min(epochs, seen / train)
+        trained_on = min(trained_on, settings.max_steps * settings.batch_size)
+        epochs = min(epochs, trained_on / train)
     yield from _contrast(method, min(size.tokens / 2, settings.max_length))
     padded = length * PADDING[settings.group_by_length]
-    yield Passes(seen, padded, settings.batch_size / settings.accumulation, training=True)
-    yield Passes(max(1.0, epochs * settings.validations) * (held or evaluated) + evaluated, length)
+    yield Passes(trained_on, padded, settings.batch_size / settings.accumulation, training=True)
+    yield Passes(max(1.0, epochs * settings.validations) * (held_out or evaluated) + evaluated, length)
     yield Passes(2 * min(settings.cloud_examples, evaluated), length)
     penalty = method.penalty()
     if penalty is not None and "shrinkage_cov" in inspect.signature(penalty.forward).parameters:
@@ -242,14 +242,14 @@ def needs(configs: Iterable[Mapping[str, Any]], data: str | Path | None = None) 
     """
     kinds = (("model", "model"), ("data", "task"))
     count = Counter((kind, config[key]) for config in configs for kind, key in kinds if config.get(key))
-    wanted = []
+    requirements = []
     for (kind, name), runs in sorted(count.items(), key=lambda item: (item[0][0] != "model", item[0][1])):
         try:
-            wanted.append(Need(kind, name, runs, _model(name) if kind == "model" else _data(name, data)))
+            requirements.append(Need(kind, name, runs, _model(name) if kind == "model" else _data(name, data)))
         except (InputError, DependencyError) as error:
             why = str(error).partition(f"; got {name!r}: ")
-            wanted.append(Need(kind, name, runs, why[2] or why[0], there=False))
-    return wanted
+            requirements.append(Need(kind, name, runs, why[2] or why[0], there=False))
+    return requirements
 
 
 def _model(name: str) -> str:

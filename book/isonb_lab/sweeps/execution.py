@@ -30,8 +30,8 @@ from isonb_lab.runs.inputs import differences, inputs, named
 from isonb_lab.runs.manifest import Clock, code_version, versions
 from isonb_lab.runs.record import Record, RecordError, read_record, write_record
 from isonb_lab.runs.settings import Planned, plan
-from isonb_lab.runtime.leash import Answer, Leash
-from isonb_lab.runtime.locks import held
+from isonb_lab.runtime.locks import file_lock
+from isonb_lab.runtime.supervised import Answer, SupervisedProcess
 from isonb_lab.sweeps.gpus import claimed, visible
 from isonb_lab.sweeps.outcomes import Outcome
 
@@ -109,7 +109,7 @@ class Prepared:
         files = {"source": str(self.template), "target": str(self.unfinished), "cwd": os.getcwd()}
         keep = {"report_to": self.report_to} if self.report_to else {}
         keep |= {"predictions": str(self.predictions)} if self.keep_predictions else {}
-        given = {"planned": self.planned.frozen(), **folders, **({"keep": keep} if keep else {})}
+        given = {"planned": self.planned.to_dict(), **folders, **({"keep": keep} if keep else {})}
         return {"run_id": self.run_id, "parameters": given, **files}
 
 
@@ -153,7 +153,7 @@ def _told_apart(run: Prepared) -> Prepared:
     now = inputs(run.planned, run.data)
     if not (differs := differences(then, now)):
         return run
-    return replace(run, planned=run.planned.of_inputs(named({**then, **now})), differs=differs)
+    return replace(run, planned=run.planned.with_inputs(named({**then, **now})), differs=differs)
 
 
 def execute(run: Prepared, *, wait: bool = True, stop: threading.Event | None = None) -> Outcome:
@@ -166,7 +166,7 @@ def execute(run: Prepared, *, wait: bool = True, stop: threading.Event | None = 
     stop = threading.Event() if stop is None else stop
     damaged = ""
     try:
-        with held([run.lock], wait=wait, stop=stop) as lock:
+        with file_lock([run.lock], wait=wait, stop=stop) as lock:
             if stop.is_set() or lock is None:
                 return Outcome(run.run_id, "stopped") if stop.is_set() else Outcome(run.run_id, "busy", BUSY)
             damaged = _set_damaged_aside(run)
@@ -233,8 +233,8 @@ def _run(run: Prepared, lock: int, stop: threading.Event) -> Outcome:
         board = os.environ.get(BOARD) or run.out / "tensorboard"
         environment = {**environment, BOARD: str(Path(board) / run.run_id)}
         log = run.out / "logs" / f"{run.run_id}.log"
-        leash = Leash(run.order(), log, function=run.runner, environment=environment, locks=(lock, *gpu))
-        answer = leash.wait(stop)
+        process = SupervisedProcess(run.order(), log, function=run.runner, environment=environment, locks=(lock, *gpu))
+        answer = process.wait(stop)
     return _judge(run, answer, clock)
 
 
@@ -250,9 +250,9 @@ def _judge(run: Prepared, answer: Answer, clock: Clock) -> Outcome:
     if not answer.kind and record is not None:
         return Outcome(run.run_id, "failed", record.error)
     reason = str(answer) if answer.kind else "the notebook ended without a record"
-    made = {"code": code_version(), "seconds": clock.seconds(), "seed": run.planned.config["seed"]}
-    made |= {"started": clock.utc.isoformat(timespec="seconds"), "versions": versions()}
-    failed = Record(run.planned.config, manifest=made, status="failed", error=reason, named=run.run_id)
+    about = {"code": code_version(), "seconds": clock.seconds(), "seed": run.planned.config["seed"]}
+    about |= {"started": clock.utc.isoformat(timespec="seconds"), "versions": versions()}
+    failed = Record(run.planned.config, manifest=about, status="failed", error=reason, named=run.run_id)
     write_record(run.record.parent, failed)
     return Outcome(run.run_id, "failed", reason)
 
@@ -264,4 +264,4 @@ def _disk_refused(text: str) -> bool:
     (True, False)
     """
     numbers = re.findall(r"(?:^\[Errno |\(os error )(\d+)[\])]", text)
-    return any(words in text for words in WORDS) or any(int(number) in REFUSED for number in numbers)
+    return any(phrase in text for phrase in WORDS) or any(int(number) in REFUSED for number in numbers)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from isonb_lab.runtime.locks import held
+from isonb_lab.runtime.locks import file_lock
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
@@ -23,16 +23,16 @@ def visible() -> tuple[str, ...]:
     ``CUDA_VISIBLE_DEVICES`` narrows them down, its indices counted as ``nvidia-smi`` counts; set to nothing it means no
     GPU. No context is made on any of them.
     """
-    given = os.environ.get(VARIABLE)
-    if given is not None and not given.strip():
+    setting = os.environ.get(VARIABLE)
+    if setting is not None and not setting.strip():
         return ()
-    known = _listed()
-    if given is None:
-        return known
-    names = [name.strip() for name in given.split(",")]
+    devices = _listed()
+    if setting is None:
+        return devices
+    names = [name.strip() for name in setting.split(",")]
     if "-1" in names:  # as CUDA reads it: none from there on
         names = names[: names.index("-1")]
-    return tuple(known[int(name)] if name.isdigit() and int(name) < len(known) else name for name in names)
+    return tuple(devices[int(name)] if name.isdigit() and int(name) < len(devices) else name for name in names)
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def claimed(
     """
     folder = Path(tempfile.gettempdir()) / f"isonb-gpus-{os.getuid()}" if folder is None else folder
     paths = [folder / f"{re.sub(r'[^A-Za-z0-9-]+', '-', gpu)}.lock" for gpu in gpus]
-    with held(paths, stop=stop) as lock:
+    with file_lock(paths, stop=stop) as lock:
         if lock is None:
             yield {}, ()
         else:

@@ -1,164 +1,51 @@
-"""Grids: YAML files that name many runs at once, read as data and checked before any run starts.
-
-A grid has one list of blocks a size. A block is a mapping of settings; a list means each of its values, and a block is
-the product of its lists::
-
-    about: what the runs are for
-    smoke:
-      - task: [english_sentiment, english_acceptability]
-        method: [none, {name: istar, weight: [0.1, 1]}]
-        seed: [0, 1]
-
-Beside the settings of an experiment a block may say ``experiment`` (else the task tells it), ``protocol`` (else "smoke"
-or "full" in a size of that name, or that of the model) and ``method``. Runs that come up twice, in one block or in two,
-are one run. Beside the sizes ``plan`` names the file, in the same folder, that was written before the runs and says
-what they are to show; their manifests hold its sha256.
-"""
+"""The runs of a grid (:mod:`isonb_lab.runs.grid_files`), checked before any of them starts."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
-
-from isonb.errors import InputError, fail, in_one_line
-from isonb_lab.places import grid_file, shipped_grids
+from isonb.errors import InputError, fail
+from isonb_lab.runs.grid_files import SIZES, GridError, about_grid, combinations, grid_blocks, grid_sizes, plan_digest
 from isonb_lab.runs.protocols import protocol_of
 from isonb_lab.runs.settings import USUAL_MODEL, Planned, check_names, plan
 
-SIZES = ("smoke", "small", "full", "paper")
+__all__ = ["MAX_RUNS", "SIZES", "GridError", "about_grid", "grid_sizes", "load_grid", "plan_digest"]
+
 MAX_RUNS = 20_000
-
-
-class GridError(InputError):
-    """A grid file that can't be read or names a run that doesn't exist. The message names file, size, block and key."""
 
 
 def load_grid(path: str | Path, size: str) -> list[Planned]:
     """The runs of one size of a grid, in the order they are written, each once.
 
-    ``path`` is a YAML file, or the name of a grid that comes with isonb, such as "istar". Raises :class:`GridError` for
-    a file that isn't there or isn't a grid, for a size it doesn't have and for any setting that
-    :func:`~isonb_lab.runs.settings.plan` refuses. Nothing has been started then.
+    ``path`` as in :func:`~isonb_lab.runs.grid_files.grid_blocks`. Raises :class:`GridError` for what isn't a grid, and
+    for any setting that :func:`~isonb_lab.runs.settings.plan` refuses. Nothing has been started then.
     """
-    grid = _read(path)
-    if size not in grid or size not in SIZES:
-        known = ", ".join(name for name in SIZES if name in grid)
-        fail(GridError, f"the size must be one that {path} has", repr(size), f"It has: {known}.")
-    blocks = grid[size] if isinstance(grid[size], list) else [grid[size]]
-    named: list[tuple[str, dict[str, Any]]] = []
-    for number, block in enumerate(blocks, start=1):
-        where = f"{path}, {size}, block {number}"
-        with _told(where):  # names come first: a list under a wrong name is a wrong name
+    cells: list[tuple[str, dict[str, Any]]] = []
+    for where, block in grid_blocks(path, size):
+        with _located(where):  # names come first: a list under a wrong name is a wrong name
             check_names((key for key in block if isinstance(key, str)) if isinstance(block, dict) else (), "a block")
-        named += [(where, given) for given in itertools.islice(_expanded(block, where), MAX_RUNS + 1 - len(named))]
-    if len(named) > MAX_RUNS:
+        some = itertools.islice(combinations(where, block), MAX_RUNS + 1 - len(cells))
+        cells += [(where, given) for given in some]
+    if len(cells) > MAX_RUNS:
         fail(GridError, f"{path}, {size} must name at most {MAX_RUNS} runs", "more", "Take values out of its lists.")
     runs: dict[str, Planned] = {}
     cited = plan_digest(path)
-    for where, given in named:
-        with _told(where):
-            run = plan({"protocol": protocol_of(given.get("model", USUAL_MODEL), size)} | given)
+    for where, settings in cells:
+        with _located(where):
+            run = plan({"protocol": protocol_of(settings.get("model", USUAL_MODEL), size)} | settings)
         runs.setdefault(run.run_id, replace(run, plan=cited))
     return list(runs.values())
 
 
-def grid_sizes(path: str | Path) -> tuple[str, ...]:
-    """The sizes that a grid has, smallest first."""
-    grid = _read(path)
-    return tuple(name for name in SIZES if name in grid)
-
-
-def about_grid(path: str | Path) -> str:
-    """What a grid says about itself, in one line; empty where it says nothing."""
-    return " ".join(_read(path).get("about", "").split())
-
-
-def plan_digest(path: str | Path) -> str:
-    """sha256 of the plan that a grid cites; empty where it cites none. GridError where the file isn't there."""
-    if not (name := _read(path).get("plan")):
-        return ""
-    try:
-        return hashlib.sha256((grid_file(path).parent / name).read_bytes()).hexdigest()
-    except OSError as error:
-        fix = "Correct its name."
-        return fail(GridError, "the plan of a grid must be a file beside it", f"{error} for {path}", fix)
-
-
 @contextlib.contextmanager
-def _told(where: str) -> Iterator[None]:
-    """An error of a setting is told with its place."""
+def _located(where: str) -> Iterator[None]:
+    """An error of a setting says its place."""
     try:
         yield
     except InputError as error:
         raise GridError(f"{where}: {error}") from error
-
-
-def _expanded(block: Any, where: str) -> Iterator[dict[str, Any]]:
-    """Every combination of a block's values."""
-    if not isinstance(block, dict) or not block:
-        fail(GridError, f"{where} must be a mapping of settings", repr(block)[:80], "Write 'task: ...' and so on.")
-    if odd := [key for key in block if not isinstance(key, str)]:
-        fail(GridError, f"keys of {where} must be names", repr(odd[0]), "Write the key in quotes.")
-    choices = {key: _choices(key, value, where) for key, value in block.items()}
-    for values in itertools.product(*choices.values()):
-        yield dict(zip(choices, values, strict=True))
-
-
-def _choices(key: str, value: Any, where: str) -> list[Any]:
-    values = value if isinstance(value, list) else [value]
-    if not values:
-        fail(GridError, f"{key} of {where} must have at least one value", "an empty list", "Leave the key out.")
-    chosen: list[Any] = []
-    for one in values:
-        method = key == "method" and isinstance(one, dict)
-        chosen += _expanded(one, f"{where}, method") if method else [_scalar(key, one, where)]
-    return chosen
-
-
-def _scalar(key: str, value: Any, where: str) -> Any:
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    fix = "A list means each of its values; lists in lists have no meaning."
-    return fail(GridError, f"{key} of {where} must be text, a number, true/false or a list", repr(value)[:80], fix)
-
-
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML as data only, where a key that stands twice is an error."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """The mapping, unless a key stands twice in it."""
-        seen = set()
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            word = key.value if isinstance(key, yaml.ScalarNode) else repr(key)
-            if word in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {word!r} stands twice", key.start_mark)
-            seen.add(word)
-        return dict(super().construct_mapping(node, deep))
-
-
-def _read(path: str | Path) -> dict[str, Any]:
-    """The top level of a grid: sizes with their blocks, perhaps ``about``; no more than safe plain values."""
-    try:
-        grid = yaml.load(grid_file(path).read_text(encoding="utf-8"), Loader=_Loader)
-    except FileNotFoundError:
-        fix = f"Correct the path, or name one of isonb's own: {', '.join(shipped_grids())}."
-        fail(GridError, "a grid must be a readable YAML file", f"no file {path}", fix)
-    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: the 45th of a 13th month
-        got = f"{in_one_line(error)} in {path}"
-        fail(GridError, "a grid must be a readable YAML file of plain values", got, "Correct it.")
-    known = ", ".join(SIZES)
-    if not isinstance(grid, dict) or not set(grid) & set(SIZES):
-        fail(GridError, f"a grid must have blocks under {known}", f"neither of them in {path}", "Write one.")
-    if odd := [key for key in grid if key not in (*SIZES, "about", "plan")]:
-        fail(GridError, f"a grid has the keys about, plan, {known}", f"{odd[0]!r} in {path}", "Rename or remove it.")
-    for key in ("about", "plan"):
-        if not isinstance(grid.get(key, ""), str):
-            fail(GridError, f"{key} must be text", f"{grid[key]!r} in {path}", "Put it in quotes.")
-    return grid

@@ -28,8 +28,8 @@ def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None)
     begins.
     """
     todo = [plan(config) for config in configs]
-    workers = workers or min(4, _cores())
-    _get_ready()
+    workers = workers or min(4, int(os.environ.get(CORES) or os.cpu_count() or 1))
+    _import_engines()
     records: list[Record] = []
     while len(records) < len(todo):
         began = time.perf_counter()
@@ -37,27 +37,19 @@ def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None)
         rest, took = todo[len(records) :], time.perf_counter() - began
         count = min(workers, len(rest))
         if count > 1 and (len(rest) - len(rest) / count) * took > START:
-            with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), get_ready_to_help) as pool:
+            with worker_pool(count) as pool:
                 records += pool.map(_run, rest)
     return records
 
 
-def _cores() -> int:
-    return int(os.environ.get(CORES) or os.cpu_count() or 1)
+def worker_pool(count: int) -> ProcessPoolExecutor:
+    """Processes that have imported what runs need, and that end with this one, even if it is killed."""
+    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _init_worker)
 
 
-@functools.cache
-def _get_ready() -> None:
-    """Import what runs need, once. It stays, so collections leave it out: each would take a run a third of a second."""
-    import isonb_lab.engines.trainer  # noqa: F401
-
-    gc.freeze()
-
-
-def get_ready_to_help() -> None:
-    """The same in a process that ends with the one that started it: a killed kernel's would wait for ever."""
+def _init_worker() -> None:
     threading.Thread(target=_watch_parent, daemon=True).start()
-    _get_ready()
+    _import_engines()
 
 
 def _watch_parent() -> None:
@@ -65,6 +57,14 @@ def _watch_parent() -> None:
     if parent := multiprocessing.parent_process():
         parent.join()
         os._exit(1)
+
+
+@functools.cache
+def _import_engines() -> None:
+    """Import what runs need, once. It stays, so collections leave it out: each would take a run a third of a second."""
+    import isonb_lab.engines.trainer  # noqa: F401
+
+    gc.freeze()
 
 
 def _run(planned: Planned) -> Record:

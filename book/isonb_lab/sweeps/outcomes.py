@@ -67,10 +67,12 @@ class Report:
     def __str__(self) -> str:
         """The counts, then one line for every run that failed, wasn't recorded or had a damaged record."""
         counts = [(WORDS.get(status, status), len(self.of(status))) for status in ORDER]
-        told = ", ".join(f"{count} {word}" for word, count in counts if count) or "nothing to do"
-        lines = [f"{len(self.outcomes)} run{'s' * (len(self.outcomes) != 1)}: {told}."]
+        text = ", ".join(f"{count} {word}" for word, count in counts if count) or "nothing to do"
+        lines = [f"{len(self.outcomes)} run{'s' * (len(self.outcomes) != 1)}: {text}."]
         lines += [str(outcome) for outcome in self.outcomes if outcome.error and outcome.status != "stopped"]
-        lines += [f"damaged record of {one.run_id}: {one.damaged}" for one in self.outcomes if one.damaged]
+        lines += [
+            f"damaged record of {outcome.run_id}: {outcome.damaged}" for outcome in self.outcomes if outcome.damaged
+        ]
         if self.of("failed before"):
             lines.append("Runs that failed before are run again when failed runs are to be retried.")
         if self.of("not recorded", "stopped", "busy"):

@@ -24,16 +24,16 @@ from typing import Any
 from isonb.errors import InputError, fail, needs
 from isonb_lab.runs.settings import Planned, plan
 from isonb_lab.runs.table import scan
-from isonb_lab.runtime.locks import free, side_by_side
+from isonb_lab.runtime.locks import free, run_concurrently
 from isonb_lab.sweeps.execution import ExecuteError, Prepared, execute, known, prepare
 from isonb_lab.sweeps.gpus import visible
 from isonb_lab.sweeps.outcomes import Outcome, Report, Status
 
 CONNECT = 15  # seconds
 LOOK_EVERY = 0.05  # seconds between two looks at what has ended
-ALONE = 2.0  # seconds between two looks at the workers
-AGAIN = 2  # times that a run is given out again after its worker was lost, or its process was ended
-GOES_ON = "Start one (dask worker --scheduler-file FILE): the runs go on with it. Ctrl-C ends the sweep."
+WORKER_POLL_S = 2.0  # seconds between two looks at the workers
+RETRIES = 2  # times that a run is given out again after its worker was lost, or its process was ended
+NO_WORKER_HINT = "Start one (dask worker --scheduler-file FILE): the runs go on with it. Ctrl-C ends the sweep."
 
 
 class SchedulerError(InputError):
@@ -67,18 +67,18 @@ def sweep(
     """
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         fail(ExecuteError, "workers must be a whole number >= 1", repr(workers), "None takes one a GPU.")
-    asked = {run.run_id: run for run in (prepare(one, out, **options) for one in runs)}
+    jobs = {run.run_id: run for run in (prepare(one, out, **options) for one in runs)}
     # what a killed sweep has left of a run that is over is still to be put away
-    left = {name for name, run in asked.items() if run.work.exists() or run.unfinished.exists()}
-    ended = {name: outcome for name, run in asked.items() if (outcome := known(run)) and name not in left}
-    todo = [run for name, run in asked.items() if name not in ended]
+    pending = {name for name, run in jobs.items() if run.work.exists() or run.unfinished.exists()}
+    ended = {name: outcome for name, run in jobs.items() if (outcome := known(run)) and name not in pending}
+    todo = [run for name, run in jobs.items() if name not in ended]
     if todo:
         count = min(workers or len(visible()) or 1, len(todo))
         outcomes = _here(todo, count) if scheduler in (None, "local") else _on_dask(todo, str(scheduler))
         with suppress(KeyboardInterrupt):
-            for outcome in _shown(outcomes, len(asked), len(ended), progress):
+            for outcome in _shown(outcomes, len(jobs), len(ended), progress):
                 ended[outcome.run_id] = outcome
-    return Report([ended.get(name) or Outcome(name, "stopped") for name in asked])
+    return Report([ended.get(name) or Outcome(name, "stopped") for name in jobs])
 
 
 def status(out: str | Path, runs: Iterable[Mapping[str, Any] | Planned] | None = None) -> Status:
@@ -105,7 +105,7 @@ def _here(runs: Sequence[Prepared], workers: int) -> Iterator[Outcome]:
         outcome = execute(run, wait=patient, stop=stop)
         return None if outcome.status == "busy" else outcome
 
-    return (outcome for _, outcome in side_by_side(runs, work, workers))
+    return (outcome for _, outcome in run_concurrently(runs, work, workers))
 
 
 def _shown(outcomes: Iterator[Outcome], total: int, done: int, progress: bool) -> Iterator[Outcome]:
@@ -136,22 +136,22 @@ def _on_dask(runs: Sequence[Prepared], scheduler: str) -> Iterator[Outcome]:
     try:
         client = Client(scheduler, timeout=CONNECT, name="isonb")
     except (OSError, TypeError, ValueError, TimeoutError) as error:  # TypeError: tls:// without a certificate
-        told = f"a Dask scheduler must answer at {scheduler}; got {error}. Start one, or correct it."
-        raise SchedulerError(told) from error
+        message = f"a Dask scheduler must answer at {scheduler}; got {error}. Start one, or correct it."
+        raise SchedulerError(message) from error
     with client:
-        left = {}
+        pending = {}
         for run in runs:
             key = f"{run.run_id}@{hashlib.sha256(str(run.out).encode()).hexdigest()[:8]}"
-            left[client.submit(_execute, run, key=key, pure=False, retries=AGAIN)] = run
-        ended = as_completed(list(left))
+            pending[client.submit(_execute, run, key=key, pure=False, retries=RETRIES)] = run
+        ended = as_completed(list(pending))
         try:
             for future in _as_they_end(ended, client, scheduler):
                 if future.status in ("pending", "lost") and client.status == "running":
                     ended.add(future)  # its outcome went with its worker; the next one meets the record
                 else:
-                    yield _outcome(future, left.pop(future))
+                    yield _outcome(future, pending.pop(future))
         except BaseException:
-            client.cancel(list(left), force=True)
+            client.cancel(list(pending), force=True)
             raise
 
 
@@ -175,11 +175,11 @@ def _as_they_end(ended: Any, client: Any, scheduler: str) -> Iterator[Any]:
         time.sleep(LOOK_EVERY)
         if time.monotonic() < look:
             continue
-        look, was = time.monotonic() + ALONE, alone
+        look, was = time.monotonic() + WORKER_POLL_S, alone
         with suppress(OSError):  # the scheduler has gone: its futures end
             alone = not client.scheduler_info()["workers"]
         if alone and not was:
-            print(f"No worker at {scheduler} now. {GOES_ON}", file=sys.stderr, flush=True)
+            print(f"No worker at {scheduler} now. {NO_WORKER_HINT}", file=sys.stderr, flush=True)
 
 
 def _outcome(future: Any, run: Prepared) -> Outcome:

@@ -26,7 +26,8 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from multiprocessing import connection
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +45,15 @@ from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import write_record
 from isonb_lab.runs.settings import Planned
 from isonb_lab.runs.table import scan
-from isonb_lab.runtime.locks import held
+from isonb_lab.runtime.locks import file_lock
 from isonb_lab.sweeps.grids import load_grid
-from isonb_lab.sweeps.inline import get_ready_to_help
+from isonb_lab.sweeps.inline import worker_pool
 from isonb_lab.sweeps.outcomes import Outcome, Report
 
 BROUGHT = "brought.zip"
 TRAVELS = (".json", ".txt", ".model", ".jinja", ".safetensors")  # of a model's folder
 MEGABYTE = 10**6
-LOOK_EVERY = 1.0  # seconds
+LOOK_EVERY = 1.0  # seconds between two looks at the deadline
 
 
 class BatchError(InputError):
@@ -80,7 +81,7 @@ def batch(
         fail(BatchError, "minutes must be above 0 and processes at least 1", f"{minutes}, {processes}", "Give both.")
     asked = {run.run_id: run for run in runs}
     work = pack.with_name(f"{pack.name}.work")
-    with held([work.with_suffix(".lock")], wait=False) as lock:
+    with file_lock([work.with_suffix(".lock")], wait=False) as lock:
         if lock is None:
             fail(BatchError, "one batch at a time may fill a pack", f"another at {pack}", "Wait, or name another pack.")
         records = work / "records"
@@ -117,82 +118,56 @@ def _set_aside(records: Path, aside: Path) -> dict[str, str]:
     return told
 
 
-class _Helper:
-    """A process that does one run after the other, and our end of its pipe; it ends with ours."""
+def _done(todo: Sequence[Planned], processes: int, deadline: float, where: tuple[Any, ...]) -> Iterator[Outcome]:
+    """The outcomes of the runs as they end, until the deadline; what is under way then is ended.
 
-    def __init__(self, *told: Any) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe: Any
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, *told), daemon=True)
-        self.process.start()
-        theirs.close()
-        self.run: Planned | None = None
-        self.since = 0.0
+    A process that dies takes the others with it. The runs under way are done again, behind the others; a second time
+    they are not recorded.
+    """
+    waiting, took, lost = list(todo), list[float](), set[str]()
+    while waiting and time.monotonic() < deadline:
+        running: dict[Future[Outcome], tuple[Planned, float]] = {}
+        with worker_pool(processes) as pool, contextlib.suppress(BrokenProcessPool), _ended_at_once():
+            while True:
+                while waiting and len(running) < processes and deadline - time.monotonic() > _mean(took):
+                    running[pool.submit(_outcome, waiting[0], *where)] = waiting[0], time.monotonic()
+                    del waiting[0]
+                if not running or time.monotonic() > deadline:
+                    return
+                for future in wait(running, LOOK_EVERY, FIRST_COMPLETED).done:
+                    outcome = future.result()
+                    took.append(time.monotonic() - running.pop(future)[1])
+                    yield outcome
+        for run, _ in running.values():
+            if run.run_id in lost:
+                yield Outcome(run.run_id, "not recorded", "a process ended at it, twice")
+            else:
+                lost.add(run.run_id)
+                waiting.append(run)
 
-    def give(self, run: Planned) -> None:
-        self.run, self.since = run, time.monotonic()
-        with contextlib.suppress(OSError):  # it is dead, which the pipe will tell
-            self.pipe.send(run)
 
-    def take(self) -> Outcome:
-        """The outcome of its run, also where it died at it."""
-        assert self.run is not None
-        try:
-            outcome: Outcome = self.pipe.recv()
-        except (EOFError, OSError):
-            self.process.join()
-            outcome = Outcome(self.run.run_id, "not recorded", f"its process ended ({self.process.exitcode})")
-        return outcome
+def _mean(seconds: Sequence[float]) -> float:
+    return sum(seconds) / len(seconds) if seconds else 0.0
 
 
-def _done(todo: Sequence[Planned], processes: int, deadline: float, told: tuple[Any, ...]) -> Iterator[Outcome]:
-    """The outcomes of the runs as they end, until the deadline; what is under way then is ended."""
-    waiting, took = list(todo), list[float]()
-    helpers = [_Helper(*told) for _ in range(processes)]
+@contextlib.contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """What processes of ours are at when the block ends is ended."""
     try:
-        while True:
-            for helper in helpers:
-                left = deadline - time.monotonic()
-                if helper.run is None and waiting and left > (sum(took) / len(took) if took else 0):
-                    helper.give(waiting.pop(0))
-            busy = {helper.pipe: helper for helper in helpers if helper.run is not None}
-            if not busy or time.monotonic() > deadline:
-                return
-            for pipe in connection.wait(list(busy), LOOK_EVERY):
-                helper = busy[pipe]
-                outcome = helper.take()
-                if helper.process.is_alive():
-                    took.append(time.monotonic() - helper.since)
-                    helper.run = None
-                else:
-                    helpers[helpers.index(helper)] = _Helper(*told)
-                yield outcome
+        yield
     finally:
-        for helper in helpers:
-            helper.pipe.close()  # one that waits ends by itself
-            if helper.run is not None:
-                helper.process.kill()
-        for helper in helpers:
-            helper.process.join()
+        for process in multiprocessing.active_children():
+            process.kill()
 
 
-def _serve(pipe: Any, records: str, data: str | None, scratch: str) -> None:
-    """What a helper does: the runs that it is given, one thread each on a processor."""
+def _outcome(run: Planned, records: str, data: str | None, scratch: str) -> Outcome:
+    """Do one run, on one thread, and write its record. Rows or weights that can't be had are no result of the run."""
     import torch
 
-    get_ready_to_help()
-    tempfile.tempdir = scratch
-    torch.set_num_threads(1)
-    with contextlib.suppress(EOFError):
-        while True:
-            pipe.send(_outcome(pipe.recv(), records, data))
-
-
-def _outcome(run: Planned, records: str, data: str | None) -> Outcome:
-    """Do one run and write its record. Rows or weights that can't be had are no result of the run."""
     from isonb_lab.engines.experiment import run as do
 
+    torch.set_num_threads(1)
+    tempfile.tempdir = scratch
     clock, status, error = Clock(), "finished", ""
     try:
         record = do(run, data=data, progress=False)
@@ -226,7 +201,9 @@ def _opened(file: Any) -> Iterator[zipfile.ZipFile]:
         fail(BatchError, "a pack must be a whole zip", got, "Copy it, or all its pieces, again.")
 
 
-def bring(runs: Iterable[Planned], folder: str | Path, *, data: str | None = None, piece: float = 60.0) -> list[Path]:
+def export_inputs(
+    runs: Iterable[Planned], folder: str | Path, *, data: str | None = None, piece: float = 60.0
+) -> list[Path]:
     """Gather the rows and encoders of runs in pieces of at most ``piece`` MB; what comes with isonb isn't among them.
 
     ``folder`` gets ``brought.zip.00`` and so on: joined, they are a zip of ``data/`` and ``models/`` in the hub's
@@ -277,8 +254,8 @@ def _pieces(folder: str | Path) -> list[Path]:
     return sorted(Path(folder).glob(f"{BROUGHT}.*"), key=lambda path: (len(path.name), path.name))
 
 
-def unpacked(folder: str | Path) -> Path:
-    """Join and unpack what :func:`bring` has made, into ``folder/open``, and let runs of this process find it there."""
+def import_inputs(folder: str | Path) -> Path:
+    """Join and unpack what :func:`export_inputs` made, into ``folder/open``, where runs of this process find it."""
     where = Path(folder).resolve() / "open"
     with _opened(io.BytesIO(b"".join(piece.read_bytes() for piece in _pieces(folder)))) as made:
         made.extractall(where)
@@ -304,10 +281,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         if options.brought:
-            unpacked(options.brought)
+            import_inputs(options.brought)
         runs = [run for run in load_grid(options.grid, options.size) if options.only in ("", run.config.get("task"))]
         if options.bring:
-            for path in bring(runs, options.bring, data=options.data, piece=options.piece):
+            for path in export_inputs(runs, options.bring, data=options.data, piece=options.piece):
                 print(f"{path}  {path.stat().st_size / MEGABYTE:.1f} MB")
             return 0
         if not options.pack:

@@ -101,7 +101,7 @@ def test_a_file_is_understood_and_becomes_a_record(write, name, given, meaning, 
     texts = load_task(name, split=task.splits[0])[task.inputs[-1]][:]
     assert {one.removeprefix('"So ') for one in texts} <= {text(i) for i in range(ROWS + 3)}
     assert write is not stars or texts[0].startswith('"So ')
-    assert write is not saved or task.said == ("'train' is trained on, 'test' is reported",)
+    assert write is not saved or task.notes == ("'train' is trained on, 'test' is reported",)
     assert write is not pairs or own_task(f"{name}?kind=regression").splits == KEPT
     record = run({"task": name} | given, progress=False)
     assert record.metrics[metric] is not None
@@ -118,7 +118,7 @@ def test_rows_kept_for_validation_are_a_fixed_share(here):
     assert sorted(kept + task.tables["train"]["Text"].to_pylist()) == sorted(text(i) for i in range(ROWS))
     reviews(here / "again.csv")
     assert own_task("again.csv").tables["validation"]["Text"].to_pylist() == kept
-    assert "8 of 40 rows, always the same" in task.said[0]
+    assert "8 of 40 rows, always the same" in task.notes[0]
 
 
 def test_a_yaml_file_says_what_a_name_does_not(here):
@@ -143,7 +143,7 @@ def test_a_folder_of_files_by_split(here):
     (here / "mine/notes.txt").write_text("no data")
     assert [len(table) for table in own_task("mine").tables.values()] == [ROWS, 6]
     (here / "mine/dev.csv").rename(here / "mine/test.csv")
-    assert own_task("mine?validation_split=test").said == ("'train' is trained on, 'test' is reported",)
+    assert own_task("mine?validation_split=test").notes == ("'train' is trained on, 'test' is reported",)
 
 
 def test_one_spelling_one_run(here):
@@ -270,7 +270,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(mistake, here, capsys, monkeyp
     for place, content in files.items():
         (here / place).parent.mkdir(exist_ok=True)
         (here / place).write_bytes(content if isinstance(content, bytes) else content.encode())
-    monkeypatch.setattr(execution, "Leash", lambda *args, **options: pytest.fail("a run was started"))
+    monkeypatch.setattr(execution, "SupervisedProcess", lambda *args, **options: pytest.fail("a run was started"))
     for words in (["tasks", "check", name], ["run", "--task", name]):
         assert_one_line(capsys, here, words, told)
 
@@ -294,11 +294,11 @@ def test_check_says_what_was_understood(here, capsys, monkeypatch):
 
 
 def test_flags_of_a_run_are_part_of_its_task_and_for_files_alone(here, capsys):
-    from isonb_lab.cli.commands import asked
+    from isonb_lab.cli.commands import planned_run
 
     (here / "a.csv").write_text(lines("my text,stars", *(f"t{i},{i % 3}" for i in range(9))))
     words = ["run", "--task", "./a.csv", "--inputs", "my text", "--target", "stars", "--kind", "regression"]
-    config = asked(cli._parser().parse_args(words)).config
+    config = planned_run(cli._parser().parse_args(words)).config
     assert config["task"] == "a.csv?inputs=my text&kind=regression&target=stars"
     assert config == resolve(config)
     assert "--task 'a.csv?inputs=my text&kind=regression&target=stars'" in command(config)

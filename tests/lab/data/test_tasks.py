@@ -6,7 +6,6 @@ from cola import write_rows
 from isonb.models.locate import find
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import scores, sources, tasks
-
 from isonb_lab.data.rows import load_task
 from isonb_lab.data.sources import fingerprint
 from isonb_lab.data.tasks import TASKS, TaskError

@@ -147,7 +147,7 @@ def test_every_entry_of_an_index_is_a_safetensors_file_beside_it(model, place):
 def test_the_copy_of_a_hub_is_checked_too(model, tmp_path):
     point_to(model, "pytorch_model.bin")
     torch.save({}, model / "pytorch_model.bin")
-    code = "from isonb_lab.encoders import locate\ntry:\n    locate.find('org/odd')\nexcept ValueError as error:\n    "
+    code = "from isonb.models import locate\ntry:\n    locate.find('org/odd')\nexcept ValueError as error:\n    "
     with HubServer(models={"org/odd": model}) as hub:
         command = [sys.executable, "-c", code + "print(error)"]
         environment = hub.environment(tmp_path / "home")

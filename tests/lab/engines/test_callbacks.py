@@ -12,7 +12,7 @@ from transformers.integrations import integration_utils
 
 from isonb.runtime.files import read_progress
 from isonb_lab.engines import callbacks, finetune
-from isonb_lab.engines.callbacks import Bar, last_whole, seal
+from isonb_lab.engines.callbacks import Bar, last_valid_checkpoint, seal
 from isonb_lab.engines.experiment import run
 from isonb_lab.options import OptionError
 from isonb_lab.sweeps.execution import ExecuteError, prepare
@@ -64,13 +64,13 @@ def checkpoint(folder, updates, best=None):
 
 
 def test_the_last_whole_one_is_taken_with_its_best_and_later_ones_go(tmp_path):
-    assert last_whole(tmp_path) is None
+    assert last_valid_checkpoint(tmp_path) is None
     files = [checkpoint(tmp_path, updates, best=9) for updates in (9, 10, 11)]
     files[2].write_bytes(b"")
-    assert last_whole(tmp_path) == tmp_path / "checkpoint-10"
+    assert last_valid_checkpoint(tmp_path) == tmp_path / "checkpoint-10"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-10", "checkpoint-9"]
     files[0].write_bytes(b"")
-    assert last_whole(tmp_path) is None
+    assert last_valid_checkpoint(tmp_path) is None
     assert not list(tmp_path.iterdir())
 
 

@@ -163,7 +163,7 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_one_line_and_leaves_nothing(case, here, capsys, monkeypatch):
     content, name, told = MISTAKES[case]
-    monkeypatch.setattr(execution, "Leash", lambda *args, **options: pytest.fail("a run was started"))
+    monkeypatch.setattr(execution, "SupervisedProcess", lambda *args, **options: pytest.fail("a run was started"))
     if content is not None:
         (here / "a.py").write_text(content)
     assert_one_line(capsys, here, ["run", "--method", name], told)

@@ -45,7 +45,7 @@ def test_settings_of_another_kind_are_one_typed_error(given):
 
 def test_the_form_for_other_processes_is_the_run_itself():
     run = plan(TASK | {"method": {"name": "istar", "weight": -1}})
-    again = plan(json.loads(json.dumps(run.frozen())))
+    again = plan(json.loads(json.dumps(run.to_dict())))
     assert (again, again.settings, again.method) == (run, run.settings, run.method)
     assert pickle.loads(pickle.dumps(run)) == run
 

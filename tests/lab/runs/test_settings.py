@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from isonb import cli
-from isonb_lab.cli.commands import asked
+from isonb_lab.cli.commands import planned_run
 from isonb_lab.options import OptionError
 from isonb_lab.runs.settings import command, plan, resolve
 from isonb_lab.sweeps.grids import load_grid
@@ -20,7 +20,7 @@ def test_the_command_asks_for_the_same_run(grid):
     for run in runs[:: max(1, len(runs) // 30)]:
         words = shlex.split(command(run.config))
         assert words[:2] == ["isonb", "run"]
-        assert asked(cli._parsed(words[1:])).run_id == run.run_id
+        assert planned_run(cli._parsed(words[1:])).run_id == run.run_id
 
 
 @pytest.mark.parametrize("method", ["istar", "whitening"])

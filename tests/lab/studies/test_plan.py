@@ -16,9 +16,9 @@ from isonb_lab.claims.summary import cell_rows, claim_rows
 from isonb_lab.claims.table import PlannedCell, filled, plan_of
 from isonb_lab.papers.studies import design_of, every_design, load_study, unused_runs
 from isonb_lab.runs.publishing import write_recording
-from isonb_lab.runs.recordings import FOLDER, RecordedError, recorded
+from isonb_lab.runs.recordings import FOLDER, recorded
 from isonb_lab.runs.settings import plan, resolve
-from isonb_lab.sweeps.grids import load_grid
+from isonb_lab.sweeps.grids import GridError, load_grid
 
 ROOT = Path(isonb.__file__).parents[1]
 OPTION = '''
@@ -181,9 +181,9 @@ def test_a_cell_is_met_by_the_row_that_differs_from_the_defaults_in_what_it_name
 
 
 def test_a_grid_that_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(RecordedError, match="a plan must be a readable grid"):
+    with pytest.raises(GridError, match="a grid must be a readable YAML file"):
         plan_of("nosuch", "small")
-    with pytest.raises(RecordedError, match="must have the size huge"):
+    with pytest.raises(GridError, match="the size must be one that istar has; got 'huge'"):
         plan_of("istar", "huge")
 
 

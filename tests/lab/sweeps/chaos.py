@@ -82,7 +82,7 @@ class Sweeping:
             for process in psutil.Process(parent).children(recursive=True):
                 with contextlib.suppress(psutil.Error):
                     words = " ".join(process.cmdline())
-                    if ("ipykernel" if kind == "kernel" else "leash.py") in words:
+                    if ("ipykernel" if kind == "kernel" else "supervised.py") in words:
                         found.append(process.pid)
         return found
 

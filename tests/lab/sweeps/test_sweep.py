@@ -21,7 +21,7 @@ from waiting import gone, until
 
 from isonb_lab.runs.record import Record, read_record, write_record
 from isonb_lab.runs.table import scan
-from isonb_lab.runtime.locks import held
+from isonb_lab.runtime.locks import file_lock
 from isonb_lab.sweeps import execution
 from isonb_lab.sweeps.execution import ExecuteError, execute, prepare
 from isonb_lab.sweeps.sweep import SchedulerError, status, sweep
@@ -177,7 +177,7 @@ def test_a_damaged_record_is_found_told_and_run_again(out):
 def test_status_tells_what_is_running_and_what_is_left(out):
     job = prepare(config(0), out, runner="fake_runs:slow")
     assert str(status(out)) == "0 complete, 0 failed, 0 damaged, 0 running, 0 pending."
-    with held([job.lock]):
+    with file_lock([job.lock]):
         assert execute(job, wait=False).status == "busy"
         found = status(out, [config(0), config(1)])
         assert (found.running, len(found.pending)) == ((job.run_id,), 1)
@@ -223,7 +223,7 @@ def test_a_local_sweep_listens_to_nobody(out, driver):
 def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, capsys, monkeypatch):
     from distributed import LocalCluster
 
-    monkeypatch.setattr("isonb_lab.sweeps.sweep.ALONE", 0.1)
+    monkeypatch.setattr("isonb_lab.sweeps.sweep.WORKER_POLL_S", 0.1)
     monkeypatch.setenv("FAKE_SECONDS", "0")
     told = []
     with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
@@ -273,7 +273,7 @@ def test_the_next_sweep_ends_what_was_killed_between_record_and_clean_up(out):
     write_record(out / "records", Record(failed.planned.config, status="failed", error="no memory"))
     torn = leave(done, "as far as it came"), leave(failed, "not as far")
     done.notebook.write_text("of a failed attempt")
-    with held([failed.lock]):  # what others are at is left alone
+    with file_lock([failed.lock]):  # what others are at is left alone
         assert execute(failed, wait=False).status == "busy"
         assert failed.unfinished.exists()
     report = sweep([config(0), config(1)], out, progress=False, **options)

@@ -10,8 +10,8 @@ import threading
 import pytest
 from waiting import gone, until
 
-from isonb_lab.runtime import leash
-from isonb_lab.runtime.leash import LONGEST_TEXT, Leash
+from isonb_lab.runtime import supervised
+from isonb_lab.runtime.supervised import LONGEST_TEXT, SupervisedProcess
 
 TASKS = """
 import os, pathlib, subprocess, sys, tempfile, time
@@ -37,8 +37,8 @@ STARTER = f"""
 import pathlib, runpy, signal, sys, time
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # whatever the shell ignores
     signal.signal(number, signal.SIG_DFL)
-leash = runpy.run_path({leash.__file__!r})["Leash"]
-held = leash({{"pids": sys.argv[2]}}, pathlib.Path(sys.argv[2] + ".log"), function=sys.argv[1])
+supervise = runpy.run_path({supervised.__file__!r})["SupervisedProcess"]
+process = supervise({{"pids": sys.argv[2]}}, pathlib.Path(sys.argv[2] + ".log"), function=sys.argv[1])
 time.sleep(600)
 """
 
@@ -72,8 +72,8 @@ def pids(path):
 def test_work_is_done_without_importing_isonb_or_torch(temporary, tmp_path, error, code, answer):
     work = {"word": "tree \N{EVERGREEN TREE}", "error": error, "code": code}
     environment = {"PYTHONIOENCODING": "utf-8"}
-    held = Leash(work, tmp_path / "log", function="leashed:report", environment=environment)
-    said = held.wait(threading.Event())
+    process = SupervisedProcess(work, tmp_path / "log", function="leashed:report", environment=environment)
+    said = process.wait(threading.Event())
     assert (said.kind, said.text[:7]) == answer
     assert len(said.text) <= LONGEST_TEXT
     first, *traceback = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
@@ -83,20 +83,20 @@ def test_work_is_done_without_importing_isonb_or_torch(temporary, tmp_path, erro
 
 
 def test_stopping_it_ends_what_it_started(temporary, tmp_path):
-    held = Leash({"pids": str(tmp_path / "pids")}, tmp_path / "log", function="leashed:hang")
+    process = SupervisedProcess({"pids": str(tmp_path / "pids")}, tmp_path / "log", function="leashed:hang")
     started = pids(tmp_path / "pids")
     stop = threading.Event()
     stop.set()
-    assert held.wait(stop).kind == "stopped"
+    assert process.wait(stop).kind == "stopped"
     assert all(gone(pid) for pid in started)
     assert list(temporary.iterdir()) == []
 
 
 def test_a_killed_process_takes_along_what_it_had_started(temporary, tmp_path):
-    held = Leash({"pids": str(tmp_path / "pids")}, tmp_path / "log", function="leashed:hang")
+    process = SupervisedProcess({"pids": str(tmp_path / "pids")}, tmp_path / "log", function="leashed:hang")
     process, helper = pids(tmp_path / "pids")
     os.kill(process, signal.SIGKILL)
-    said = held.wait(threading.Event())
+    said = process.wait(threading.Event())
     assert (said.kind, "SIGKILL" in said.text) == ("ProcessEnded", True)
     assert gone(helper)
     assert list(temporary.iterdir()) == []

@@ -1,10 +1,10 @@
 """A process that works for the one that started it, never outlives it, and leaves no temporary file; and its notebooks.
 
-:class:`Leash` starts this file as a script in a new Python. It reads what is to be done, one line of JSON, from stdin
-and gives it to a function, :func:`notebook` where none is named. stdin stays open as long as the starter lives: when
-that ends, however it came about, the process kills all that it has started, removes its temporary folder and kills
-itself. The last line that it says is how its work ended. Nothing of isonb is imported here, which would bring torch:
-that is for the kernels.
+:class:`SupervisedProcess` starts this file as a script in a new Python. It reads what is to be done, one line of JSON,
+from stdin and gives it to a function, :func:`notebook` where none is named. stdin stays open as long as the starter
+lives: when that ends, however it came about, the process kills all that it has started, removes its temporary folder
+and kills itself. The last line that it says is how its work ended. Nothing of isonb is imported here, which would bring
+torch: that is for the kernels.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Answer:
         return f"{self.kind}: {self.text}" if self.kind else ""
 
 
-class Leash:
+class SupervisedProcess:
     """A process at work on ``function(work)``; ``function`` is ``MODULE:NAME``, or "" for :func:`notebook`.
 
     What it says goes to the file ``log``. Its folder for temporary files, and for what kernels write about themselves,
@@ -87,15 +87,15 @@ class Leash:
         locks: Sequence[int] = (),
     ) -> None:
         self.log, self.folder = log, f"{tempfile.gettempdir()}/isonb-leash-{secrets.token_hex(6)}"
-        own = {"TMPDIR": self.folder, "JUPYTER_RUNTIME_DIR": self.folder, "PYTHONPATH": _search_path(self.folder)}
+        folders = {"TMPDIR": self.folder, "JUPYTER_RUNTIME_DIR": self.folder, "PYTHONPATH": _search_path(self.folder)}
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w", encoding="utf-8") as said:
+        with log.open("w", encoding="utf-8") as report:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", __file__, self.folder, function],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
-                env={**DEFAULTS, **os.environ, **FIXED, **(environment or {}), **own},
+                stderr=report,
+                env={**DEFAULTS, **os.environ, **FIXED, **(environment or {}), **folders},
                 pass_fds=locks,
                 start_new_session=True,
             )
@@ -200,17 +200,17 @@ def _main(folder: str, function: str) -> int:
     """Do the work on stdin and say how it ended; the exit code."""
     import psutil  # noqa: F401  (before the work, so that the watch is ready when that begins)
 
-    said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else is printed goes to the log
     os.mkdir(folder, 0o700)
-    told = sys.stdin.readline()
+    order = sys.stdin.readline()
     threading.Thread(target=_watch, args=(0, folder), daemon=True).start()
-    if not told:
+    if not order:
         threading.Event().wait()  # the starter has gone already, and the watch ends us
     kind, text = "", ""
     try:
         module, _, name = function.partition(":")
-        (getattr(importlib.import_module(module), name) if function else notebook)(json.loads(told))
+        (getattr(importlib.import_module(module), name) if function else notebook)(json.loads(order))
     except SystemExit as ended:
         kind, text = ("ExitCode", str(ended.code)) if ended.code else ("", "")
     except BaseException as error:
@@ -223,8 +223,8 @@ def _main(folder: str, function: str) -> int:
         threading.Event().wait()  # the watch has work to do, and ends us
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # of those that have ended
     unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB elsewhere
-    said.write(json.dumps(asdict(Answer(kind, _cut(text), round(peak / unit)))))
-    said.flush()
+    report.write(json.dumps(asdict(Answer(kind, _cut(text), round(peak / unit)))))
+    report.flush()
     _remove(folder)  # the starter does so, too, unless it is killed just now
     return 1 if kind else 0
 
@@ -267,13 +267,13 @@ def _kill_all(folder: str) -> None:
         return False
 
     for _ in range(ATTEMPTS):
-        left = [process for process in psutil.process_iter() if ours(process)]
-        if not left:
+        running = [process for process in psutil.process_iter() if ours(process)]
+        if not running:
             return
-        for process in left:
+        for process in running:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(left, timeout=1)
+        psutil.wait_procs(running, timeout=1)
 
 
 if __name__ == "__main__":
