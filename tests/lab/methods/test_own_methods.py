@@ -12,12 +12,12 @@ from one_line import assert_one_line
 
 import isonb
 from isonb import cli
+from isonb.errors import OptionError
 from isonb_lab.cli.summary import method_words
 from isonb_lab.engines.experiment import run
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.methods import Method, MethodError, method_from, methods, resolved
 from isonb_lab.methods.own import is_own
-from isonb_lab.options import OptionError
 from isonb_lab.runs.record import read_record, write_record
 from isonb_lab.runs.settings import command, resolve
 from isonb_lab.sweeps import execution
@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from isonb_lab.methods import Method
-from isonb_lab.options import option
+from isonb.options import option
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def test_files_are_told_apart_and_options_are_checked(here):
     kinds = [type(method_from(name)) for name in names]
     assert [kind.name for kind in kinds] == names
     assert len(set(kinds)) == 3
-    with pytest.raises(OptionError, match=r"by of method mine/shift.py:Shift must be float -100\.\.100"):
+    with pytest.raises(OptionError, match=r"by of method mine/shift.py:Shift must be float from -100 to 100"):
         method_from({"name": "mine/shift.py:Shift", "by": 101})
 
 
@@ -152,7 +152,7 @@ MISTAKES = {
     "plain option": (
         HEAD + "@dataclass(frozen=True)\nclass Shift(Method):\n    by: float = 1.0\n",
         "a.py:Shift",
-        "each option of Shift must be made by isonb_lab.options.option; got 'by' in a.py",
+        "each option of Shift must be made by isonb.options.option; got 'by' in a.py",
     ),
     "not frozen": (HEAD + "@dataclass\nclass Shift(Method):\n    by: float = 1.0\n", "a.py:Shift", "non-frozen"),
     "no dataclass": (SHIFT.replace("@dataclass(frozen=True)\n", ""), "a.py:Shift", "got 'by' in a.py"),
