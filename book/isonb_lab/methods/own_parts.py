@@ -107,7 +107,7 @@ def _installed(path: Path | None) -> bool:
 
 @functools.cache
 def _places() -> list[Path]:
-    """Where installed packages lie, the standard library and isonb with its lab, whose code a manifest tells by itself."""
+    """Where installed packages lie, the standard library, and isonb with its lab: a manifest has their code anyway."""
     paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths += [*site.getsitepackages(), site.getusersitepackages()]
     paths += [str(Path(file).parent) for file in (isonb.__file__, isonb_lab.__file__)]
