@@ -12,7 +12,7 @@ from torch import Tensor
 from isonb.checks import cloud, strict
 from isonb.errors import InputError, ShapeError, fail
 from isonb.metrics.streaming import Base, common_width
-from isonb.numerics.distributed import all_rows, all_sum
+from isonb.numerics.distributed import Group, all_rows, all_sum
 
 
 class Sampled(Base):
@@ -94,7 +94,7 @@ class Sampled(Base):
         self._add(rows, keys, seen)
 
     def _sync_dist(self, dist_sync_fn: Any = None, process_group: Any = None) -> None:
-        group = process_group or self.process_group or "world"
+        group: Group = process_group or self.process_group or "world"
         width = common_width(self.rows.shape[-1], self.keys, group)
         if not width:
             return

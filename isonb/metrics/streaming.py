@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.checks import strict
 from isonb.errors import ShapeError, fail, needs
-from isonb.numerics.distributed import all_sum
+from isonb.numerics.distributed import Group, all_sum
 from isonb.numerics.scale import points_precise
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, Skewness, UnitSums
@@ -130,7 +130,7 @@ class Streaming(Base):
             for shard in zip(*shards, strict=True):
                 self._reduce_states(dict(zip(STATES[self.kind], shard, strict=True)))
             return
-        group = process_group or self.process_group or "world"
+        group: Group = process_group or self.process_group or "world"
         dims = common_width(self._width(self.metric_state), self.count, group)
         if dims and not self._width(self.metric_state):
             self._keep(self._none(dims))
