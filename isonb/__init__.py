@@ -3,154 +3,43 @@
 Points are rows: a cloud is a tensor ``(..., n, d)``, with an optional mask ``(..., n)`` that marks the real rows; numpy
 arrays are taken too. Bad input raises one of the errors of :mod:`isonb.errors`. ``isonb.metrics`` (torchmetrics
 classes), ``isonb.integrations`` and ``isonb.models`` are imported by name and bring the libraries they need.
+
+The public names are those of :mod:`isonb.api` and of :mod:`isonb.auditing`. They come with their first use: the command
+line often answers without torch, and the audit needs numpy.
 """
 
-# isort: skip_file
-import functools
-import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Every public name, grouped as the pages of the reference are. They bring torch, and the command line often answers
-# without it: at run time each is imported when it is first used.
+AUDIT = ("Audit", "audit", "compare")
+
 if TYPE_CHECKING:
-    # Measures
-    from isonb.measures.cosine import cls_uniformity as cls_uniformity
-    from isonb.measures.cosine import cosine_contributions as cosine_contributions
-    from isonb.measures.cosine import cosine_penalty as cosine_penalty
-    from isonb.measures.cosine import mean_cosine as mean_cosine
-    from isonb.measures.cosine import token_uniformity as token_uniformity
-    from isonb.measures.isoscore import isoscore as isoscore
-    from isonb.measures.isoscore import isoscore_from_cov as isoscore_from_cov
-    from isonb.measures.isoscore import isoscore_star as isoscore_star
-    from isonb.measures.isoscore import participation_ratio as participation_ratio
-    from isonb.measures.isoscore import shrinkage_intensity as shrinkage_intensity
-    from isonb.measures.local import knn_queries as knn_queries
-    from isonb.measures.local import local_dimension as local_dimension
-    from isonb.measures.neighbors import id_score as id_score
-    from isonb.measures.neighbors import knn as knn
-    from isonb.measures.neighbors import lsds as lsds
-    from isonb.measures.neighbors import mle_dimension as mle_dimension
-    from isonb.measures.neighbors import two_nn as two_nn
-    from isonb.measures.pairs import alignment as alignment
-    from isonb.measures.pairs import cka as cka
-    from isonb.measures.pairs import lidar as lidar
-    from isonb.measures.pairs import nc1 as nc1
-    from isonb.measures.partition import partition_score as partition_score
-    from isonb.measures.rank import alpha_req as alpha_req
-    from isonb.measures.rank import effective_rank as effective_rank
-    from isonb.measures.spectrum import anisotropy as anisotropy
-    from isonb.measures.spectrum import explained_variance as explained_variance
-    from isonb.measures.spectrum import singular_values as singular_values
-    from isonb.measures.spectrum import spectral_cdf as spectral_cdf
-    from isonb.measures.spectrum import spectral_median as spectral_median
-    from isonb.measures.spectrum import spectral_skewness as spectral_skewness
-    from isonb.measures.spectrum import varex_score as varex_score
-    from isonb.measures.uniformity import rbf_uniformity as rbf_uniformity
-
-    # Barcodes
-    from isonb.barcodes.diagrams import from_diagrams as from_diagrams
-    from isonb.barcodes.diagrams import to_diagrams as to_diagrams
-    from isonb.barcodes.entropy import persistent_entropy as persistent_entropy
-    from isonb.barcodes.entropy import prominent_bars as prominent_bars
-    from isonb.barcodes.rips import Persistence as Persistence
-    from isonb.barcodes.rips import h0_barcode as h0_barcode
-    from isonb.barcodes.rips import rips_barcode as rips_barcode
-
-    # Losses
-    from isonb.losses.cosreg import CosRegLoss as CosRegLoss
-    from isonb.losses.cosreg import GaoCosineLoss as GaoCosineLoss
-    from isonb.losses.gor import GORLoss as GORLoss
-    from isonb.losses.isoscore import IsoScoreLoss as IsoScoreLoss
-    from isonb.losses.istar import IStarLoss as IStarLoss
-    from isonb.losses.istar import ShrinkageCovariance as ShrinkageCovariance
-    from isonb.losses.joint import JointLoss as JointLoss
-    from isonb.losses.persistent_entropy import PersistentEntropyLoss as PersistentEntropyLoss
-    from isonb.losses.sigreg import SIGRegLoss as SIGRegLoss
-    from isonb.losses.spectrum import SpectrumControlLoss as SpectrumControlLoss
-
-    # Layers
-    from isonb.layers.isobn import IsoBN as IsoBN
-    from isonb.layers.isotropy_layer import IsotropyLayer as IsotropyLayer
-    from isonb.layers.soft_decay import SoftDecay as SoftDecay
-    from isonb.layers.soft_decay import negative_count as negative_count
-    from isonb.layers.soft_decay import soft_decay as soft_decay
-
-    # Transforms
-    from isonb.transforms.base import Transform as Transform
-    from isonb.transforms.base import load_transform as load_transform
-    from isonb.transforms.clusters import ClusterRemoval as ClusterRemoval
-    from isonb.transforms.flow import GlowFlow as GlowFlow
-    from isonb.transforms.flow import fit_flow as fit_flow
-    from isonb.transforms.mean_direction import MeanDirection as MeanDirection
-    from isonb.transforms.sbert_wk import sbert_wk as sbert_wk
-    from isonb.transforms.turns import DimensionScale as DimensionScale
-    from isonb.transforms.turns import MeanShift as MeanShift
-    from isonb.transforms.turns import PartialWhitening as PartialWhitening
-    from isonb.transforms.turns import SingularDecay as SingularDecay
-    from isonb.transforms.turns import Standardise as Standardise
-    from isonb.transforms.whitening import AllButTheTop as AllButTheTop
-    from isonb.transforms.whitening import SoftZCA as SoftZCA
-    from isonb.transforms.whitening import Whitening as Whitening
-    from isonb.transforms.whitening import ZeroMean as ZeroMean
-
-    # Points and statistics
-    from isonb.numerics.rows import centered as centered
-    from isonb.points import cls_pool as cls_pool
-    from isonb.points import label_groups as label_groups
-    from isonb.points import layer_average as layer_average
-    from isonb.points import mean_pool as mean_pool
-    from isonb.points import points_from_hidden_states as points_from_hidden_states
-    from isonb.points import token_cloud as token_cloud
-    from isonb.streaming.moments import Moments as Moments
-
-    # What may come in, and the errors and warnings
-    from isonb import checks as checks
-    from isonb.checks import strict as strict
-    from isonb.errors import CloudWarning as CloudWarning
-    from isonb.errors import DegenerateError as DegenerateError
-    from isonb.errors import DependencyError as DependencyError
-    from isonb.errors import DtypeError as DtypeError
-    from isonb.errors import FitWarning as FitWarning
-    from isonb.errors import InputError as InputError
-    from isonb.errors import IsotropyWarning as IsotropyWarning
-    from isonb.errors import NotFittedError as NotFittedError
-    from isonb.errors import PrecisionWarning as PrecisionWarning
-    from isonb.errors import ShapeError as ShapeError
-
-    # Audit
+    from isonb.api import *  # noqa: F403
     from isonb.auditing import Audit as Audit
     from isonb.auditing import audit as audit
     from isonb.auditing import compare as compare
-
-
-@functools.cache
-def _homes() -> dict[str, str]:
-    """The module of each public name, read from the imports above."""
-    import ast  # here, so that the command line starts without it
-    from pathlib import Path
-
-    block = next(node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If))
-    lines = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    return {name.name: str(line.module) for line in lines for name in line.names}
-
-
-if not TYPE_CHECKING:  # which would take every misspelt name for one of these
+else:  # a type checker would take every misspelt name for one of these
 
     def __getattr__(name: str) -> Any:
-        """A submodule, a public name, or the list of these."""
+        """A public name, the list of these, or a submodule."""
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if find_spec(f"{__name__}.{name}"):
+            return import_module(f"{__name__}.{name}")
+        from isonb import api
+
         if name == "__all__":
-            return sorted(_homes())
-        if not name.startswith("_"):
-            if importlib.util.find_spec(f"{__name__}.{name}"):
-                return importlib.import_module(f"{__name__}.{name}")
-            if home := _homes().get(name):
-                globals()[name] = getattr(importlib.import_module(home), name)
-                return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return sorted({*(one for one in vars(api) if not one.startswith("_")), *AUDIT})
+        source = import_module("isonb.auditing") if name in AUDIT else api
+        if not hasattr(source, name):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(source, name)
+        return globals()[name]
 
     def __dir__() -> list[str]:
         """For tab completion: the public names."""
-        return sorted({*(name for name in globals() if name.startswith("__")), *_homes()})
+        return sorted({*(name for name in globals() if name.startswith("__")), *__getattr__("__all__")})

@@ -75,6 +75,17 @@ class NotFittedError(InputError):
     """
 
 
+class OptionError(InputError):
+    """An option that doesn't exist, of another type or out of its range; nothing has been started.
+
+    >>> import isonb
+    >>> isonb.IStarLoss(zeta=2.0)
+    Traceback (most recent call last):
+    ...
+    isonb.errors.OptionError: zeta of IStarLoss must be float from 0 to 1 or 'auto'; got 2.0. It means: ...
+    """
+
+
 class DependencyError(ImportError):
     """An optional library is needed and not installed. The message names the extra that brings it.
 

@@ -1,5 +1,7 @@
 """One thread (the suite runs in parallel processes), property tests without clock and luck, and a model to read."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -10,6 +12,8 @@ settings.register_profile(
 )
 settings.load_profile("isonb")
 
+MATHS = ("barcodes", "layers", "losses", "measures", "numerics", "streaming", "transforms")
+
 collect_ignore_glob = ["*conftest.py"]  # plugins, not modules to look for doctests in
 
 
@@ -19,3 +23,11 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
     from tests.lab import random_models  # with its libraries, which most tests do without
 
     return str(random_models.save("bert", tmp_path_factory.mktemp("models") / "bert"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Quick tests of the maths are units."""
+    tests = Path(__file__).parent
+    for item in items:
+        if item.path.parent in [tests / room for room in MATHS] and not item.get_closest_marker("slow"):
+            item.add_marker("unit")

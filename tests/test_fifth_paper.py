@@ -20,17 +20,14 @@ from dataclasses import dataclass
 
 from isonb.losses.common import Loss
 from isonb.measures.cosine import cosine_penalty
+from isonb.options import option
 
 
 @dataclass(eq=False, repr=False)
 class FifthLoss(Loss):
-    """Vectors are to be orthogonal.
+    """Vectors are to be orthogonal."""
 
-    Args:
-        weight: of the penalty. In [0, 100].
-    """
-
-    weight: float = 1.0
+    weight: float = option(1.0, "of the penalty", low=0, high=100)
 
     def forward(self, points):
         """Points (n, d); returns a scalar."""
@@ -42,10 +39,10 @@ METHOD = '''
 from typing import ClassVar
 
 from isonb.losses.fifth import FifthLoss
-from isonb_lab.methods.shared import WithLoss, takes
+from isonb_lab.methods.shared import WithLoss, options_from
 
 
-@takes(FifthLoss)
+@options_from(FifthLoss)
 class Fifth(WithLoss):
     """Vectors are to be orthogonal."""
 

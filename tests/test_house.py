@@ -21,7 +21,7 @@ def foreign(path: Path) -> set[str]:
     roots = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
         roots |= {name.split(".")[0] for name in names}
     return roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
 

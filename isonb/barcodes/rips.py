@@ -19,6 +19,7 @@ from isonb.barcodes.inputs import Metric, Space, space
 from isonb.barcodes.trees import longest_first
 from isonb.checks import border
 from isonb.errors import InputError, fail, missing
+from isonb.numerics.compiled import np
 
 Pair = tuple[Tensor, Tensor]
 Clouds = list[Any] | tuple[Any, ...]
@@ -223,7 +224,7 @@ def _barcode(cloud: Space, max_dim: int, infinite: bool = False, vertices: bool 
         deaths = torch.cat([deaths.new_full((apart + 1,), math.inf), deaths])
     barcode = [((torch.zeros_like(deaths), deaths), pairing)]
     if max_dim > 0:
-        barcode += [_bars(cloud, *found, infinite) for found in _generators(*_edge_ranks(cloud), max_dim)]
+        barcode += [_bars(cloud, *found, infinite) for found in _generators(cloud, max_dim)]
     return barcode
 
 
@@ -274,7 +275,7 @@ def _edge_ranks(cloud: Space) -> tuple[Tensor, float]:
     n = len(cloud.x)
     above = torch.triu_indices(n, n, 1, device=cloud.x.device)
     weights = cloud.weights()[above[0], above[1]].cpu()
-    order = torch.unique(weights, return_inverse=True)[1].float() + 1
+    order = torch.from_numpy(np.unique(weights.numpy(), return_inverse=True)[1]).float() + 1
     ranks, low, high = order.new_zeros(n, n), *above.cpu()
     ranks[low, high] = order
     ranks[high, low] = order
@@ -285,14 +286,14 @@ def _edge_ranks(cloud: Space) -> tuple[Tensor, float]:
     return ranks, math.inf if most >= float(ranks.amax(1).min()) else most
 
 
-def _generators(ranks: Tensor, most: float, max_dim: int) -> list[Generators]:
+def _generators(cloud: Space, max_dim: int) -> list[Generators]:
     """Generators of H1..H``max_dim`` from whichever library is there."""
     for backend in (_giotto, _gudhi):
         try:
             run = backend()
         except ImportError:
             continue
-        pairs = zip(*([*some, *[[]] * max_dim][:max_dim] for some in run(ranks, most, max_dim)), strict=True)
+        pairs = zip(*([*some, *[[]] * max_dim][:max_dim] for some in run(*_edge_ranks(cloud), max_dim)), strict=True)
         return [(_edges(finite, 4), _edges(endless, 2)) for finite, endless in pairs]
     raise missing("rips_barcode above H0", "giotto-ph or gudhi", "topology")
 

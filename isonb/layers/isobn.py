@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import ShapeError, fail, not_fitted
 from isonb.numerics.distributed import Group, process_group, union_moments
+from isonb.numerics.modules import OptionModule
+from isonb.options import meaning, option
 
 _DEAD = 1e-6  # share of the largest standard deviation below which a dimension is constant up to float32 rounding
 
@@ -61,7 +65,8 @@ def isobn_scale(cov: Tensor, std: Tensor, eps: float = 1e-3, beta: float = 0.5) 
     return torch.where(energy.sum() > 0, theta * factor, 1.0)
 
 
-class IsoBN(nn.Module):
+@dataclass(eq=False, repr=False)
+class IsoBN(OptionModule):
     r"""Isotropic batch normalisation of pooled sentence vectors (Zhou et al. 2021; baseline of IsoLayer).
 
     Training: running covariance and standard deviation move towards those of the batch,
@@ -74,30 +79,26 @@ class IsoBN(nn.Module):
     Place: after the pooler (dense and tanh on [CLS]), before dropout and classifier. A result that the dtype can't hold
     (float16 ends at 65,504): :class:`~isonb.errors.DegenerateError`.
 
-    Args:
-        d: dimensions of the vectors.
-        momentum: share of a batch in the running statistics. In [1e-6, 1].
-        eps: added to the spread, and to the energy that scaling keeps. In [1e-12, 1].
-        beta: strength: 0 leaves directions alike, and lengths as they are up to eps. In [0, 2].
-        group: the processes over which the statistics are taken.
-
     >>> layer = IsoBN(2)
     >>> _ = layer(torch.tensor([[1.0, 2.0], [2.0, 1.0], [3.0, 5.0], [4.0, 4.0]]))
     >>> [round(v, 6) for v in layer.eval().scale.tolist()]
     [1.112843, 0.938204]
     """
 
-    running_cov: Tensor
-    running_std: Tensor
-    batches: Tensor
+    d: int = field(metadata=meaning("dimensions of the vectors", low=1))
+    momentum: float = option(0.05, "share of a batch in the running statistics", low=1e-6, high=1)
+    eps: float = option(1e-3, "added to the spread, and to the energy that scaling keeps", low=1e-12, high=1)
+    beta: float = option(0.5, "strength: 0 leaves directions alike, and lengths as they are up to eps", low=0, high=2)
+    _: KW_ONLY
+    group: Group = option(None, "the processes over which the statistics are taken")
+    running_cov: Tensor = field(init=False)
+    running_std: Tensor = field(init=False)
+    batches: Tensor = field(init=False)
 
-    def __init__(
-        self, d: int, momentum: float = 0.05, eps: float = 1e-3, beta: float = 0.5, *, group: Group = None
-    ) -> None:
-        super().__init__()
-        self.d, self.momentum, self.eps, self.beta, self.group = d, momentum, eps, beta, group
-        self.register_buffer("running_cov", torch.zeros(d, d))
-        self.register_buffer("running_std", torch.zeros(d))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.register_buffer("running_cov", torch.zeros(self.d, self.d))
+        self.register_buffer("running_std", torch.zeros(self.d))
         self.register_buffer("batches", torch.zeros((), dtype=torch.long))
 
     @property
@@ -124,7 +125,3 @@ class IsoBN(nn.Module):
         self.running_cov.lerp_(cov, self.momentum)
         self.running_std.lerp_(std, self.momentum)
         self.batches += 1
-
-    def extra_repr(self) -> str:
-        """Dimension and constants."""
-        return f"{self.d}, momentum={self.momentum}, eps={self.eps}, beta={self.beta}"

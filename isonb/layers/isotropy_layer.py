@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from isonb.errors import InputError, fail
+from isonb.numerics.modules import OptionModule
+from isonb.options import meaning, option
 
 
-class IsotropyLayer(nn.Module):
+@dataclass(eq=False, repr=False)
+class IsotropyLayer(OptionModule):
     """A linear map between sentence vector and classifier, trained for isotropy (IsoLayer, Attieh et al., ICDAR 2023).
 
-    Weight d x d and bias. The paper gives neither initialisation nor activation: ``init="identity"`` starts where the
-    fine-tuned model stands, ``"default"`` as ``nn.Linear``; ``activation`` is None, "tanh" or any callable. Train it
-    with :class:`~isonb.JointLoss` of the task loss and :class:`~isonb.IsoScoreLoss`, encoder and
-    head frozen.
+    Weight d x d and bias; the paper gives neither initialisation nor activation. Train it with
+    :class:`~isonb.JointLoss` of the task loss and :class:`~isonb.IsoScoreLoss`, encoder and head frozen.
 
     >>> IsotropyLayer(2)(torch.tensor([[1.0, 2.0]])).tolist()
     [[1.0, 2.0]]
     """
 
-    def __init__(
-        self, d: int, activation: str | Callable[[Tensor], Tensor] | None = None, init: str = "identity"
-    ) -> None:
-        super().__init__()
-        if init not in ("identity", "default"):
-            fail(InputError, 'init must be "identity" or "default"', repr(init), "The paper doesn't say which.")
-        if isinstance(activation, str) and activation != "tanh":
-            fail(InputError, 'activation must be None, "tanh" or a callable', repr(activation), "Pass torch.relu, say.")
-        self.linear = nn.Linear(d, d)
-        if init == "identity":
+    d: int = field(metadata=meaning("dimensions of the vectors", low=1))
+    activation: Literal["tanh"] | Callable[[Tensor], Tensor] | None = field(
+        default_factory=lambda: None,  # a default on the class would hide a module
+        metadata=meaning("what the result passes; by default nothing"),
+    )
+    init: Literal["identity", "default"] = option("identity", "start: the fine-tuned model as it is, or nn.Linear's")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.linear = nn.Linear(self.d, self.d)
+        if self.init == "identity":
             nn.init.eye_(self.linear.weight)
             nn.init.zeros_(self.linear.bias)
-        self.activation = torch.tanh if isinstance(activation, str) else activation
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d) to (..., d)."""
         out: Tensor = self.linear(x)
-        return out if self.activation is None else self.activation(out)
+        if self.activation is None:
+            return out
+        return torch.tanh(out) if self.activation == "tanh" else self.activation(out)

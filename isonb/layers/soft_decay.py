@@ -9,6 +9,7 @@ where the gradient of an SVD breaks.
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -16,10 +17,12 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from isonb.checks import border, check_values, cloud, fits
-from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.errors import DegenerateError, InputError, OptionError, ShapeError, fail
 from isonb.numerics.distributed import Group, process_group, union_rows
+from isonb.numerics.modules import OptionModule
 from isonb.numerics.products import left_factors
 from isonb.numerics.scale import size_of, wide
+from isonb.options import checked, option
 
 _MODES = ("code", "safe")
 _CODE_EPS = 1e-7  # added inside the logarithm by the official code
@@ -216,7 +219,16 @@ def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None 
     return ((s > 0) & (s < -_alpha_for(x, alpha).reshape(*s.shape[:-1], 1))).sum(-1)
 
 
-class SoftDecay(nn.Module):
+@dataclass(eq=False, repr=False)
+class _SoftDecayOptions(OptionModule):
+    alpha: InitVar[float] = option(-0.2, "where the trained alpha starts", low=-1, high=0)
+    trainable: bool = option(True, "alpha is a parameter; otherwise a buffer")
+    mode: Literal["code", "safe"] = option("code", "code: negative values stay, as released; safe: cut at 0")
+    _: KW_ONLY
+    group: Group = option(None, "the processes whose rows are one matrix, for sentence vectors")
+
+
+class SoftDecay(_SoftDecayOptions):
     r""":func:`~isonb.layers.soft_decay.soft_decay` with a trainable alpha (Yan et al., UAI 2022).
 
     Token vectors (B, T, d) are transformed sentence by sentence; pass the attention mask, so that padding stays out and
@@ -231,12 +243,6 @@ class SoftDecay(nn.Module):
     parameter is called ``raw``; in ``mode="safe"`` alpha is -sigmoid(raw), so that it stays in (-1, 0). The result has
     the dtype of the input; half precision is computed in float32.
 
-    Args:
-        alpha: where the trained alpha starts. In [-1, 0].
-        trainable: alpha is a parameter; otherwise a buffer.
-        mode: code: negative values stay, as released; safe: cut at 0.
-        group: the processes whose rows are one matrix, for sentence vectors.
-
     >>> layer = SoftDecay(alpha=-0.6)
     >>> [round(v, 4) for v in layer(torch.diag(torch.tensor([3.0, 1.0, 0.5]))).diagonal().tolist()]
     [3.0, 0.7235, -0.2081]
@@ -246,20 +252,13 @@ class SoftDecay(nn.Module):
 
     raw: Tensor
 
-    def __init__(
-        self,
-        alpha: float = -0.2,
-        trainable: bool = True,
-        mode: Literal["code", "safe"] = "code",
-        *,
-        group: Group = None,
-    ) -> None:
-        super().__init__()
-        if mode == "safe" and not -1 < alpha < 0:
-            fail(InputError, 'mode "safe" needs -1 < alpha < 0', alpha, "The paper starts at -0.2.")
-        raw = torch.tensor(math.log(-alpha / (1 + alpha)) if mode == "safe" else float(alpha))
-        self.mode, self.group = mode, group
-        if trainable:
+    def __post_init__(self, alpha: float) -> None:
+        super().__post_init__()
+        alpha = checked(SoftDecay, "alpha", alpha)
+        if self.mode == "safe" and not -1 < alpha < 0:
+            fail(OptionError, 'mode "safe" needs -1 < alpha < 0', alpha, "The paper starts at -0.2.")
+        raw = torch.tensor(math.log(-alpha / (1 + alpha)) if self.mode == "safe" else alpha)
+        if self.trainable:
             self.raw = nn.Parameter(raw)
         else:
             self.register_buffer("raw", raw)
@@ -277,7 +276,3 @@ class SoftDecay(nn.Module):
         rows, own = union_rows(x, self.group)
         real = None if mask is None else union_rows(mask, self.group)[0]
         return soft_decay(rows, self.alpha, self.mode, real)[own].to(x.dtype)
-
-    def extra_repr(self) -> str:
-        """Mode and alpha."""
-        return f"mode={self.mode!r}, alpha={self.alpha.item():.4g}"

@@ -1,4 +1,4 @@
-"""What the losses share: options as fields, and what too few points give.
+"""What the losses share: a log of the last call, and what too few points give.
 
 A training run must survive its last, smallest batch: where there are too few points for a loss to mean anything it is
 0, still attached to the points, so that ``backward`` works and every gradient is zero. Malformed input raises.
@@ -6,22 +6,24 @@ A training run must survive its last, smallest batch: where there are too few po
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from isonb.checks import check_values
 from isonb.numerics.distributed import Group, all_sum, process_group
+from isonb.numerics.modules import OptionModule
 from isonb.numerics.rows import row_count
 
+POOLED = "the processes whose points count as one cloud"  # what the option ``group`` means
 
-class Loss(nn.Module):
-    """A loss whose options are the fields of a dataclass: declared once, with their meaning under Args.
 
-    The methods of the lab and the command line take names, defaults, types, words and ranges from there. ``logged``
-    holds what a log shows of the last call, by name: numbers that say more of the geometry than the loss itself.
+class Loss(OptionModule):
+    """A loss whose options are the fields of a dataclass, made by :func:`isonb.options.option`.
+
+    ``logged`` holds what a log shows of the last call, by name: numbers that say more of the geometry than the loss.
     """
 
     def __post_init__(self) -> None:
-        super().__init__()
+        super().__post_init__()
         self.logged: dict[str, Tensor] = {}
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from isonb.checks import border, cloud
-from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum
 from isonb.numerics.rows import directed, directions, row_count
+from isonb.options import option
 
 
 @dataclass(eq=False, repr=False)
@@ -23,17 +24,13 @@ class CosRegLoss(Loss):
 
     Shapes: points (M, d), mask (M,) optional; returns a scalar, of weight 1 in [-1/M, 1). 0 for fewer than 2 points.
 
-    Args:
-        weight: weight: above 0 lowers the mean cosine, below 0 raises it.
-        group: the processes whose points count as one cloud.
-
     >>> round(CosRegLoss()(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     0.31427
     """
 
-    weight: float = 1.0
+    weight: float = option(1.0, "above 0 lowers the mean cosine, below 0 raises it")
     _: KW_ONLY
-    group: Group = "world"
+    group: Group = option("world", POOLED)
 
     @border
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -47,6 +44,7 @@ class CosRegLoss(Loss):
         return self.weight * (sums[:-2].square().sum() - sums[-1]) / sums[-2].clamp_min(1).square()
 
 
+@dataclass(eq=False, repr=False)
 class GaoCosineLoss(CosRegLoss):
     """CosReg on the rows of a word-embedding matrix, as proposed for language models (Gao et al. 2019).
 
@@ -57,8 +55,7 @@ class GaoCosineLoss(CosRegLoss):
     0.31427
     """
 
-    def __init__(self, weight: float = 1.0) -> None:
-        super().__init__(weight, group=None)
+    group: Group = field(default=None, init=False)
 
     def forward(self, points: Tensor | nn.Embedding | nn.Linear, mask: Tensor | None = None) -> Tensor:
         """The embedding matrix (M, d), or the module whose weight it is; returns a scalar."""

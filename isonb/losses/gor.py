@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud
-from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, process_group
 from isonb.numerics.products import gram
 from isonb.numerics.rows import unit_rows
+from isonb.options import option
 
 
 @dataclass(eq=False, repr=False)
@@ -28,24 +29,17 @@ class GORLoss(Loss):
     Shapes: points (n, d), mask (n,) optional; returns a scalar, of weight 1 at least 0. Equal points count as collapse;
     zero rows have no direction and count as none. 0 for fewer than 2 points.
 
-    Args:
-        weight: weight of both terms.
-        mean_weight: weight of the squared mean cosine within it. In [0, inf).
-        square_weight: weight of the mean squared cosine within it. In [0, inf).
-        hinge: stop at the 1/d of directions without preference.
-        group: the processes whose points count as one cloud.
-
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
     >>> round(GORLoss()(x).item(), 6), round(GORLoss(mean_weight=0.0, hinge=False)(x).item(), 6)
     (0.35473, 0.466667)
     """
 
-    weight: float = 1.0
+    weight: float = option(1.0, "weight of both terms")
     _: KW_ONLY
-    mean_weight: float = 1.0
-    square_weight: float = 1.0
-    hinge: bool = True
-    group: Group = "world"
+    mean_weight: float = option(1.0, "weight of the squared mean cosine within it", low=0)
+    square_weight: float = option(1.0, "weight of the mean squared cosine within it", low=0)
+    hinge: bool = option(True, "stop at the 1/d of directions without preference")
+    group: Group = option("world", POOLED)
 
     @border
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud
-from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.measures.isoscore import plain_score, score_of_cov, unbiased_ratio
 from isonb.measures.purity import purity_of
 from isonb.numerics.distributed import Group, all_sum, process_group, union_moments
+from isonb.options import option
 
 
 def union_isoscore(points: Tensor, mask: Tensor | None, unbiased: bool, group: Group) -> Tensor:
@@ -39,20 +40,16 @@ class IsoScoreLoss(Loss):
     All points equal, and unbiased those whose estimate of tr(Sigma^2) vanishes (orthogonal, of one length):
     :class:`~isonb.errors.DegenerateError`, on an accelerator -ln(floor).
 
-    Args:
-        weight: weight: above 0 raises isotropy.
-        unbiased: the unbiased IsoScore; otherwise that of the sample.
-        floor: the score is clamped from below here; nothing: at 1e-12, or 1e-3 where it is unbiased. In [0, 1].
-        group: the processes whose points count as one cloud.
-
     >>> round(IsoScoreLoss()(torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).item(), 6)
     0.753772
     """
 
-    weight: float = 1.0
-    unbiased: bool = False
-    floor: float | None = None
-    group: Group = "world"
+    weight: float = option(1.0, "above 0 raises isotropy")
+    unbiased: bool = option(False, "the unbiased IsoScore; otherwise that of the sample")
+    floor: float | None = option(
+        None, "the score is clamped from below here; None: 1e-12, unbiased 1e-3", low=0, high=1
+    )
+    group: Group = option("world", POOLED)
 
     @border
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from isonb.checks import border, cloud
 from isonb.errors import InputError, fail, not_fitted
-from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.losses.isoscore import union_isoscore
 from isonb.measures.isoscore import checked_zeta, score_of_cov, shrinkage_matrix, shrunk_score
 from isonb.numerics.distributed import Group, all_rows, all_sum, process_group, union_moments
+from isonb.options import option
 from isonb.points import Layers, points_from_hidden_states
 from isonb.streaming.moments import Moments
 
@@ -38,22 +39,16 @@ class IStarLoss(Loss):
     Points that have no IsoScore*, all equal say: the errors and limits of :func:`isonb.isoscore_star`, or unbiased of
     :func:`isonb.isoscore`.
 
-    Args:
-        weight: weight (lambda): below 0 lowers isotropy, above 0 raises it.
-        zeta: weight of the shrinkage matrix, or "auto": scaled identity. In [0, 1].
-        unbiased: the unbiased IsoScore of the batch instead of shrinkage.
-        group: the processes whose points count as one cloud.
-
     >>> points = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])
     >>> round(IStarLoss(weight=-1.0, zeta=0.3)(points, torch.eye(2)).item(), 6)
     -0.371056
     """
 
-    weight: float = 1.0
-    zeta: float | Literal["auto"] = 0.2
+    weight: float = option(1.0, "weight (lambda): below 0 lowers isotropy, above 0 raises it")
+    zeta: float | Literal["auto"] = option(0.2, "weight of the shrinkage matrix; auto: scaled identity", low=0, high=1)
     _: KW_ONLY
-    unbiased: bool = False
-    group: Group = "world"
+    unbiased: bool = option(False, "the unbiased IsoScore of the batch instead of shrinkage")
+    group: Group = option("world", POOLED)
 
     @border
     def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None, mask: Tensor | None = None) -> Tensor:

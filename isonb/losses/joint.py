@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from isonb.checks import border
-from isonb.errors import DtypeError, InputError, ShapeError, fail
+from isonb.errors import DtypeError, ShapeError, fail
 from isonb.numerics.distributed import Group, all_sum, process_group
+from isonb.numerics.modules import OptionModule
+from isonb.options import option
 
 
-class JointLoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class JointLoss(OptionModule):
     r"""Task loss and isotropy loss, balanced by running means (IsoLayer, Attieh et al., ICDAR 2023).
 
     Returns :func:`isonb.losses.joint.balanced_sum` of the two with the means before this step; then, in training,
     :math:`m_i \leftarrow w L_i + (1 - w) m_i` with :math:`w = s / (1 + k)` at step k. The paper doesn't give the
     initial means: they are the losses of the first batch. Means and step are buffers. The paper's losses are positive;
     a mean counts by its size, so that a negative loss is lowered too.
-
-    ``alpha`` in [0, 1] is the share of the task loss (the paper's Eq. 2; its experiments have a half).
 
     Under several processes each loss is averaged over them first; ``count``, the number of examples behind ``l1`` here,
     weights the average of ``l1`` (unequal shards). ``l2`` is meant to be the same everywhere, as the losses of this
@@ -29,15 +32,16 @@ class JointLoss(nn.Module):
     [2.5, 2.09375, 1.689862]
     """
 
-    mean1: Tensor
-    mean2: Tensor
-    step: Tensor
+    s: float = option(0.15, "first step of the running means; later ones are s/(1 + k)", low=0, high=1)
+    _: KW_ONLY
+    alpha: float = option(0.5, "share of the task loss in the joint loss, the paper's Eq. 2", low=0, high=1)
+    group: Group = option("world", "the processes over which the two losses are averaged")
+    mean1: Tensor = field(init=False)
+    mean2: Tensor = field(init=False)
+    step: Tensor = field(init=False)
 
-    def __init__(self, s: float = 0.15, *, alpha: float = 0.5, group: Group = "world") -> None:
-        super().__init__()
-        if not 0 <= alpha <= 1:
-            fail(InputError, "alpha must lie between 0 and 1", alpha, "0.5 is the paper's.")
-        self.s, self.alpha, self.group = s, alpha, group
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.register_buffer("mean1", torch.zeros(()))
         self.register_buffer("mean2", torch.zeros(()))
         self.register_buffer("step", torch.zeros((), dtype=torch.long))

@@ -11,9 +11,9 @@ from torch import Tensor
 from isonb.barcodes.rips import barcode_of
 from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy_and_share
 from isonb.checks import border, cloud, labels_of, uncompiled
-from isonb.errors import InputError, fail
-from isonb.losses.common import Loss
+from isonb.losses.common import POOLED, Loss
 from isonb.numerics.distributed import Group, all_rows
+from isonb.options import option
 
 
 def padded_groups(points: Tensor, labels: Tensor | None, least: int) -> tuple[Tensor, Tensor | None]:
@@ -73,18 +73,6 @@ class PersistentEntropyLoss(Loss):
     values, so :func:`torch.compile` leaves this loss out: the graph breaks here (``fullgraph=True`` refuses), and it
     runs as it does uncompiled.
 
-    Args:
-        select: keep the prominent bars; otherwise all.
-        in_cluster: weight of the mean length of the bars left out, relative to the entropy's. In [0, inf).
-        in_cluster_sign: 1 lengthens those bars (as coded), -1 shortens them (as described).
-        keep_breaking: count the bar that ends the selection as prominent, as the code does.
-        normalize: divide by the greatest entropy that so many bars can have.
-        reduction: over labels.
-        min_points: labels with fewer points in the batch are left out. In [2, inf).
-        max_dim: homology up to this dimension; above 0 needs giotto-ph or gudhi. In [0, 2].
-        weight: weight of the whole; above 0 raises the entropy.
-        group: the processes whose points count as one cloud.
-
     >>> loss = PersistentEntropyLoss(select=False)
     >>> points = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]], requires_grad=True)
     >>> round(loss(points).item(), 6)  # bars 1, 2, 4, 8
@@ -95,23 +83,17 @@ class PersistentEntropyLoss(Loss):
     0.0
     """
 
-    select: bool = True
-    in_cluster: float = 0.0
+    select: bool = option(True, "keep the prominent bars; otherwise all")
+    in_cluster: float = option(0.0, "weight of the mean length of the bars left out, relative to the entropy's", low=0)
     _: KW_ONLY
-    in_cluster_sign: Literal[1, -1] = 1
-    keep_breaking: bool = True
-    normalize: bool = False
-    reduction: Literal["sum", "mean"] = "sum"
-    min_points: int = 5
-    max_dim: int = 0
-    weight: float = 1.0
-    group: Group = "world"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reduction not in ("sum", "mean") or self.in_cluster_sign not in (1, -1):
-            got = f"reduction {self.reduction!r}, in_cluster_sign {self.in_cluster_sign!r}"
-            fail(InputError, 'reduction must be "sum" or "mean" and in_cluster_sign 1 or -1', got, "See the docstring.")
+    in_cluster_sign: Literal[1, -1] = option(1, "1 lengthens those bars (as coded), -1 shortens them (as described)")
+    keep_breaking: bool = option(True, "count the bar that ends the selection as prominent, as the code does")
+    normalize: bool = option(False, "divide by the greatest entropy that so many bars can have")
+    reduction: Literal["sum", "mean"] = option("sum", "over labels")
+    min_points: int = option(5, "labels with fewer points in the batch are left out", low=2)
+    max_dim: int = option(0, "homology up to this dimension; above 0 needs giotto-ph or gudhi", low=0, high=2)
+    weight: float = option(1.0, "weight of the whole; above 0 raises the entropy")
+    group: Group = option("world", POOLED)
 
     @uncompiled
     @border

@@ -13,9 +13,10 @@ from torch.autograd.function import once_differentiable
 
 from isonb.checks import border, check_values, cloud, uncompiled
 from isonb.errors import DegenerateError, ShapeError, fail
-from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, from_first
 from isonb.numerics.rows import row_count, unit_rows
+from isonb.options import option
 
 _NODES, _REACH = 17, 3.0  # of the trapezoid rule on [0, 3]; the other half line is its mirror image
 _WAVES = 2**15  # numbers whose waves are computed together on the CPU
@@ -28,24 +29,17 @@ class SIGRegLoss(Loss):
     Each call draws new directions from torch's generator, the first process for all; with a ``seed`` they are the same
     in every call. Under :func:`torch.compile` the graph breaks where they are drawn.
 
-    Args:
-        weight: weight; in the paper the other loss has 1 less it.
-        slices: random directions a batch. In [1, inf).
-        seed: of the directions, the same in every call; nothing: new ones. In [0, inf).
-        normalize: rows at length sqrt(d); otherwise as they are, scale and mean included.
-        group: the processes whose points count as one cloud.
-
     >>> loss = SIGRegLoss()
     >>> round(loss(torch.tensor([[-1.0], [0.0], [1.0]])).item(), 5)  # there is one direction, and its opposite
     0.03295
     """
 
-    weight: float = 1.0
-    slices: int = 1024
+    weight: float = option(1.0, "weight; in the paper the other loss has 1 less it")
+    slices: int = option(1024, "random directions a batch", low=1)
     _: KW_ONLY
-    seed: int | None = None
-    normalize: bool = False
-    group: Group = "world"
+    seed: int | None = option(None, "of the directions, the same in every call; None: new ones", low=0)
+    normalize: bool = option(False, "rows at length sqrt(d); otherwise as they are, scale and mean included")
+    group: Group = option("world", POOLED)
 
     @border
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:

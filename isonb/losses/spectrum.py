@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud, fits
-from isonb.errors import InputError, fail
 from isonb.losses.common import Loss, attached_zero
 from isonb.numerics.distributed import Group, all_rows, process_group
+from isonb.options import option
 
 
 @dataclass(eq=False, repr=False)
@@ -31,35 +31,20 @@ class SpectrumControlLoss(Loss):
     looked at). Singular values whose squares don't fit the dtype (from about 1e19 on in float32):
     :class:`~isonb.errors.DegenerateError`.
 
-    Args:
-        weight: weight.
-        prior: the curve.
-        c1: height of the curve. In [0, inf).
-        c2: rate of the exponential. In [0, inf).
-        power: power of the index of a singular value in the curve. In [0, 100].
-        top: how many singular values; nothing: all. In [1, inf).
-        group: the processes whose rows are gathered.
-
     >>> s = torch.diag(torch.tensor([3.0, 1.0, 0.5]))
     >>> loss = SpectrumControlLoss(weight=1.0, prior="polynomial", c1=3.0, power=0.5, top=None)
     >>> round(loss(s).item(), 5)
     2.77531
     """
 
-    weight: float = 1e-4
+    weight: float = option(1e-4, "weight")
     _: KW_ONLY
-    prior: Literal["exponential", "polynomial"] = "exponential"
-    c1: float = 1.0
-    c2: float = 1.0
-    power: float = 2.0
-    top: int | None = 5
-    group: Group = "world"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.prior not in ("exponential", "polynomial"):
-            invariant = 'prior must be "exponential" or "polynomial"'
-            fail(InputError, invariant, repr(self.prior), "Choose one of the two curves.")
+    prior: Literal["exponential", "polynomial"] = option("exponential", "the curve")
+    c1: float = option(1.0, "height of the curve", low=0)
+    c2: float = option(1.0, "rate of the exponential", low=0)
+    power: float = option(2.0, "power of the index of a singular value in the curve", low=0, high=100)
+    top: int | None = option(5, "how many singular values; None: all", low=1)
+    group: Group = option("world", "the processes whose rows are gathered")
 
     @border
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from isonb.checks import cloud, strict
 from isonb.errors import InputError, ShapeError, fail
-from isonb.metrics.streaming import Base
-from isonb.numerics.distributed import process_group as group_of
+from isonb.metrics.streaming import Base, common_width
+from isonb.numerics.distributed import Group, all_rows, all_sum
 
 
 class Sampled(Base):
@@ -22,7 +22,7 @@ class Sampled(Base):
     replacement of everything seen, whatever the batches, and the samples of the processes of a run merge into one of
     their union. :attr:`exact` tells which of the two it is. ``seed`` fixes the draw: give metrics of separate runs, and
     one that goes on from a checkpoint, seeds of their own, or their draws are alike. Give keywords of the function with
-    functools.partial. Points are sent in two collectives of at most ``capacity`` rows.
+    functools.partial. Each process sends at most ``capacity`` points.
 
     >>> from isonb import mean_cosine
     >>> from isonb.metrics import Sampled
@@ -94,23 +94,12 @@ class Sampled(Base):
         self._add(rows, keys, seen)
 
     def _sync_dist(self, dist_sync_fn: Any = None, process_group: Any = None) -> None:
-        group = group_of(process_group or self.process_group or "world")
-        if group is None:
+        group: Group = process_group or self.process_group or "world"
+        width = common_width(self.rows.shape[-1], self.keys, group)
+        if not width:
             return
-        count, width = self.rows.shape
-        size = torch.tensor([count, width, int(self.seen)], device=self.keys.device)
-        sizes = [torch.empty_like(size) for _ in range(dist.get_world_size(group))]
-        dist.all_gather(sizes, size, group=group)
-        table = torch.stack(sizes).tolist()
-        widths = sorted({d for n, d, _ in table if n})
-        if len(widths) > 1:
-            fail(ShapeError, "all processes must have points of one dimension", widths, "Check the models.")
-        if not widths:
-            return
-        packed = self.keys.new_zeros(max(n for n, _, _ in table), widths[0] + 1)
-        packed[:count, :1], packed[:count, 1 : 1 + width] = self.keys.unsqueeze(-1), self.rows.to(packed)
-        parts = [torch.empty_like(packed) for _ in table]
-        dist.all_gather(parts, packed, group=group)
+        rows = self.rows if len(self.rows) else self.rows.new_zeros(0, width)
+        packed = all_rows(torch.cat([self.keys.unsqueeze(-1), rows.to(self.keys)], -1), group)
+        seen = all_sum(self.seen, group)
         self.rows, self.keys, self.seen = self.rows[:0], self.keys[:0], torch.zeros_like(self.seen)
-        for part, (n, _, seen) in zip(parts, table, strict=True):
-            self._add(part[:n, 1:], part[:n, 0], torch.tensor(seen))
+        self._add(packed[:, 1:], packed[:, 0], seen)

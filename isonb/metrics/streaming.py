@@ -1,4 +1,4 @@
-"""What the streaming metrics share: states, merging, and one or two messages between processes."""
+"""What the streaming metrics share: states, merging, and the messages between processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.checks import strict
 from isonb.errors import ShapeError, fail, needs
-from isonb.numerics.distributed import all_sum
+from isonb.numerics.distributed import Group, all_sum
 from isonb.numerics.scale import points_precise
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, Skewness, UnitSums
@@ -19,8 +19,6 @@ from isonb.streaming.traces import LengthMoments
 with needs("isonb.metrics", "metrics"):
     from torchmetrics import Metric
     from torchmetrics.utilities.distributed import gather_all_tensors
-
-WIDEST = 32_768  # dimensions that the first message between processes has room for, unless dims says more
 
 STATES: dict[type, tuple[str, ...]] = {
     Average: ("count", "total"),
@@ -32,33 +30,12 @@ STATES: dict[type, tuple[str, ...]] = {
 SIZED = (LengthMoments, Moments, UnitSums)  # summaries of the dimension of the points
 
 
-class _Exchange:
-    """Sums over processes whose first message has one length for all, so that a process without data can take part."""
-
-    def __init__(self, dims: int, room: int, group: Any) -> None:
-        self.dims, self.room, self.group = dims, room, "world" if group is None else group
-        self.reply: Tensor | None = None
-        self.turn = 0
-
-    def open(self, x: Tensor) -> int:
-        """Send the first message and return the dimension of the points, 0 if no process has any."""
-        if x.numel() > self.room:
-            fail(ShapeError, f"points may have at most {WIDEST} dimensions", self.dims, "Give dims to the metric.")
-        head = x.new_tensor([self.dims, self.dims**2, self.dims > 0])
-        self.reply = all_sum(torch.cat([head, x, x.new_zeros(self.room - x.numel())]), self.group)
-        total, squares, holders = self.reply[:3].tolist()
-        if total**2 != squares * holders:
-            fail(ShapeError, "all processes must have points of one dimension", self.dims, "Check the models.")
-        return int(total / max(holders, 1))
-
-    def __call__(self, x: Tensor) -> Tensor:
-        self.turn += 1
-        if self.turn > 1:
-            return all_sum(x, self.group)
-        if self.reply is None:
-            self.open(x)
-        assert self.reply is not None
-        return self.reply[3 : 3 + x.numel()]
+def common_width(width: int, like: Tensor, group: Any) -> int:
+    """The dimension of the points of all processes, 0 where none has any; ``width`` is that of this process, or 0."""
+    total, squares, owners = all_sum(like.new_tensor([width, width**2, width > 0]), group).tolist()
+    if total**2 != squares * owners:
+        fail(ShapeError, "all processes must have points of one dimension", width, "Check the models.")
+    return int(total / max(owners, 1))
 
 
 class Base(Metric):  # type: ignore[misc]
@@ -153,11 +130,9 @@ class Streaming(Base):
             for shard in zip(*shards, strict=True):
                 self._reduce_states(dict(zip(STATES[self.kind], shard, strict=True)))
             return
-        group, dims = process_group or self.process_group, self._width(self.metric_state)
-        exchange = _Exchange(dims, 2 * ((self.dims or WIDEST) + 1), group)
-        if not dims:
-            dims = exchange.open(torch.zeros_like(self.count).expand(0))
-            if not dims:
-                return
+        group: Group = process_group or self.process_group or "world"
+        dims = common_width(self._width(self.metric_state), self.count, group)
+        if dims and not self._width(self.metric_state):
             self._keep(self._none(dims))
-        self._keep(self._summary(self.metric_state).reduced(exchange))
+        if dims:
+            self._keep(self._summary(self.metric_state).reduced(lambda x: all_sum(x, group)))

@@ -14,7 +14,7 @@ same dtype and width; a shard may be empty.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 import torch.distributed as dist
@@ -24,10 +24,10 @@ from torch.autograd.function import once_differentiable
 from isonb.errors import InputError, fail
 from isonb.numerics.rows import center_rows, row_count
 
-Group: TypeAlias = "str | dist.ProcessGroup | None"  # the only string is "world"
+Group: TypeAlias = Literal["world"] | dist.ProcessGroup | None
 
 
-def process_group(group: Group) -> dist.ProcessGroup | None:
+def process_group(group: Group | str) -> dist.ProcessGroup | None:
     """The group to reduce over, or None where this process is alone in it.
 
     >>> process_group("world") is None  # torch.distributed isn't initialised

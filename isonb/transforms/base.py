@@ -6,6 +6,7 @@ import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from isonb.checks import border, cloud, fits
 from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
 from isonb.numerics.scale import points_precise
+from isonb.options import Options, build, describe, in_words
 from isonb.streaming.moments import Moments
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"  # all of a fitted transform: nothing in the folder is code
@@ -24,7 +26,8 @@ ROWS = 5  # points a dimension, below which a fitted covariance is said to be ro
 _KNOWN: dict[str, type[Transform]] = {}
 
 
-class Transform(ABC):
+@dataclass(eq=False, repr=False)
+class Transform(Options, ABC):
     """What every fitted transform shares: state in named tensors, saving, loading, checks of what comes in.
 
     >>> import isonb
@@ -33,16 +36,15 @@ class Transform(ABC):
     (True, [[0.0, 0.0]])
     """
 
-    OPTIONS: ClassVar[tuple[str, ...]] = ()  # constructor arguments, saved with the state
     CENTRE: ClassVar[str] = "mean"  # the tensor whose last axis is the dimension
-    state: dict[str, Tensor]
+    state: dict[str, Tensor] = field(init=False, default_factory=dict)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _KNOWN[cls.__name__] = cls
 
-    def __init__(self) -> None:
-        self.state = {}
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({in_words(describe(self))})"
 
     @abstractmethod
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
@@ -72,8 +74,7 @@ class Transform(ABC):
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``weights.safetensors`` (needs safetensors) to ``folder``."""
-        options = {name: getattr(self, name) for name in self.OPTIONS}
-        config = {"class": type(self).__name__, "dims": self.dims, "options": options}
+        config = {"class": type(self).__name__, "dims": self.dims, "options": describe(self)}
         write_folder(folder, config, self.state)
 
     @classmethod
@@ -113,10 +114,7 @@ def load_transform(folder: str | Path) -> Any:
     if name not in _KNOWN:
         fix = "Use GlowFlow.load." if name == "GlowFlow" else "Import its class first."
         fail(InputError, f"{folder} must hold one of {', '.join(sorted(_KNOWN))}", repr(name), fix)
-    try:
-        made = _KNOWN[name](**options)
-    except TypeError as unknown:
-        fail(InputError, f"options of {name} must be {', '.join(_KNOWN[name].OPTIONS)}", options, str(unknown))
+    made = build(_KNOWN[name], options, name)
     made.state = tensors
     if made.dims != config.get("dims"):
         got = f"{config.get('dims')} in the configuration"

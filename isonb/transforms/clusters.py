@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -9,6 +11,7 @@ from isonb.checks import border, cloud
 from isonb.errors import ShapeError, fail
 from isonb.numerics.products import left_factors, signed
 from isonb.numerics.scale import size_of
+from isonb.options import option
 from isonb.transforms.base import Transform
 
 _CHUNK = 2**24  # entries of the distance matrix held at a time
@@ -66,6 +69,7 @@ def top_directions(x: Tensor, k: int) -> Tensor:
     return torch.nn.functional.pad(axes, (0, k - axes.shape[1])).to(x.dtype)
 
 
+@dataclass(eq=False, repr=False)
 class ClusterRemoval(Transform):
     r"""In each cluster, subtract its mean and remove its top D directions (Rajaee and Pilehvar, ACL 2021).
 
@@ -73,23 +77,14 @@ class ClusterRemoval(Transform):
     D = 12 are the authors' for BERT. A vector is treated by its nearest centre; means are not added back. A cluster
     with fewer points than D + 1 loses all the variance it has. Not affine.
 
-    Args:
-        n_clusters: clusters; there must be as many points. In [1, inf).
-        D: directions removed in each, at most the dimensions; fewer in a cluster of few points. In [0, inf).
-        seed: of the rows that the clusters start from.
-
     >>> x = torch.tensor([[0.0, 0.0], [0.0, 1.0], [50.0, 0.0], [50.0, 4.0], [51.0, 2.0]])
     >>> ClusterRemoval(n_clusters=2, D=1).fit_transform(x).round(decimals=4).tolist()
     [[0.0, 0.0], [0.0, 0.0], [-0.3333, 0.0], [-0.3333, 0.0], [0.6667, 0.0]]
     """
 
-    OPTIONS = ("n_clusters", "D", "seed")
-
-    def __init__(self, n_clusters: int = 27, D: int = 12, seed: int = 0) -> None:
-        super().__init__()
-        if n_clusters < 1 or D < 0:
-            fail(ShapeError, "n_clusters must be at least 1 and D at least 0", (n_clusters, D), "The authors: 27, 12.")
-        self.n_clusters, self.D, self.seed = n_clusters, D, seed
+    n_clusters: int = option(27, "clusters; there must be as many points", low=1)
+    D: int = option(12, "directions removed in each, at most the dimensions; fewer in a cluster of few points", low=0)
+    seed: int = option(0, "of the rows that the clusters start from")
 
     @border
     @torch.no_grad()

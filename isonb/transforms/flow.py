@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -17,7 +18,9 @@ from torch import Tensor, nn
 
 from isonb.checks import border, cloud, fits
 from isonb.errors import InputError, ShapeError, fail, not_fitted
+from isonb.numerics.modules import OptionModule
 from isonb.numerics.scale import precise
+from isonb.options import build, describe, meaning, option
 from isonb.transforms.base import read_folder, write_folder
 
 FACTOR = 3.0  # of the logarithm of a scale, over its parameter
@@ -94,20 +97,14 @@ class _Step(nn.Module):
         return self.norm.inverse(torch.cat([first, second - self.coupling(first)], -1).flip(-1))
 
 
-class GlowFlow(nn.Module):
+@dataclass(eq=False, repr=False)
+class GlowFlow(OptionModule):
     """An exactly invertible map of d channels: ``levels`` of ``depth`` steps, couplings of ``width`` hidden units.
 
     BERT-flow's sizes are 3, 3 and 32. ``flow(x)`` gives z (..., d) and the logarithm of the Jacobian's determinant;
     ``flow.inverse(z)`` undoes it; both in the dtype of the flow. The normalisations take their start from the first
     batch given to ``begin`` (:func:`fit_flow` does); before it, ``flow(x)`` is an error. Initial weights come from
     ``seed``. The parametrisation is that of the released code (permutation "true": reversed channels).
-
-    Args:
-        d: channels.
-        levels: levels, each halving the channels; the dimensions must be at least 2^levels. In [1, inf).
-        depth: steps a level. In [1, inf).
-        width: hidden units of a coupling. In [1, inf).
-        seed: of the initial weights.
 
     >>> flow = GlowFlow(4, levels=2, depth=1)
     >>> x = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
@@ -116,19 +113,20 @@ class GlowFlow(nn.Module):
     ((8, 4), (8,), True)
     """
 
-    begun: Tensor
+    d: int = field(metadata=meaning("channels", low=2))
+    levels: int = option(3, "levels, each halving the channels; the dimensions must be at least 2^levels", low=1)
+    depth: int = option(3, "steps a level", low=1)
+    width: int = option(32, "hidden units of a coupling", low=1)
+    seed: int = option(0, "of the initial weights")
+    begun: Tensor = field(init=False)
 
-    def __init__(self, d: int, levels: int = 3, depth: int = 3, width: int = 32, seed: int = 0) -> None:
-        super().__init__()
-        if levels < 1 or depth < 1 or width < 1 or d < 2**levels:
-            got = f"d {d}, levels {levels}, depth {depth}, width {width}"
-            fail(
-                ShapeError, "each of the levels needs two channels, a step and a hidden unit", got, "Use fewer levels."
-            )
-        self.d, self.levels, self.depth, self.width, self.seed = d, levels, depth, width, seed
-        generator = torch.Generator().manual_seed(seed)
-        self.widths = [d >> k for k in range(levels)]
-        self.steps = nn.ModuleList(_Step(d, width, generator) for d in self.widths for _ in range(depth))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.d < 2**self.levels:
+            fail(ShapeError, f"{self.levels} levels need {2**self.levels} channels", self.d, "Use fewer levels.")
+        generator = torch.Generator().manual_seed(self.seed)
+        self.widths = [self.d >> k for k in range(self.levels)]
+        self.steps = nn.ModuleList(_Step(d, self.width, generator) for d in self.widths for _ in range(self.depth))
         self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
 
     def begin(self, x: Tensor) -> Self:
@@ -192,8 +190,7 @@ class GlowFlow(nn.Module):
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``weights.safetensors`` to ``folder``."""
-        options = {name: getattr(self, name) for name in ("d", "levels", "depth", "width", "seed")}
-        write_folder(folder, {"class": "GlowFlow", "options": options}, self.state_dict())
+        write_folder(folder, {"class": "GlowFlow", "options": describe(self)}, self.state_dict())
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -202,7 +199,7 @@ class GlowFlow(nn.Module):
         if config["class"] != "GlowFlow":
             fail(InputError, f"{folder} must hold a GlowFlow", config["class"], "Use load_transform.")
         dtype = next(tensor.dtype for tensor in tensors.values() if tensor.is_floating_point())
-        flow = cls(**config["options"]).to(dtype)
+        flow = build(cls, config["options"], "GlowFlow").to(dtype)
         flow.load_state_dict(tensors)
         return flow
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -11,9 +12,11 @@ from isonb.checks import border, pooled
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.rows import unit_rows
 from isonb.numerics.scale import precise
+from isonb.options import option
 from isonb.transforms.base import Transform, folded
 
 
+@dataclass(eq=False, repr=False)
 class MeanDirection(Transform):
     r"""Remove the mean direction of unit rows, :math:`\hat x - (\hat x^\top m)m`, and renormalise.
 
@@ -22,10 +25,6 @@ class MeanDirection(Transform):
     in the result there. Zero rows stay zero under R2, and rows along m become zero: what rounding leaves of them is no
     direction. ``to_dense`` gives the affine map for rows that are already of unit length, without the renormalising.
 
-    Args:
-        renormalize: bring the rows back to length 1.
-        subtract: subtract the mean of the unit vectors (R1); otherwise project it out (R2).
-
     >>> x = torch.tensor([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
     >>> MeanDirection().fit(x[:2]).transform(torch.tensor([[3.0, 0.0]])).tolist()
     [[0.7071, -0.7071]]
@@ -33,12 +32,10 @@ class MeanDirection(Transform):
     [-0.9239, 0.3827]
     """
 
-    OPTIONS = ("renormalize", "subtract")
     CENTRE = "direction"
 
-    def __init__(self, renormalize: bool = True, subtract: bool = False) -> None:
-        super().__init__()
-        self.renormalize, self.subtract = renormalize, subtract
+    renormalize: bool = option(True, "bring the rows back to length 1")
+    subtract: bool = option(False, "subtract the mean of the unit vectors (R1); otherwise project it out (R2)")
 
     @border
     @torch.no_grad()

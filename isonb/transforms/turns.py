@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +17,11 @@ from torch import Tensor, nn
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.layers.soft_decay import soft_decay
 from isonb.measures.registry import measure_all
+from isonb.options import option
 from isonb.transforms.base import AffineTransform
 from isonb.transforms.whitening import principal_axes
+
+KEPT = "each row comes out as long as it came in"  # what the option ``keep_norms`` means
 
 
 class _Turn(AffineTransform):
@@ -51,6 +56,7 @@ class _Turn(AffineTransform):
         return measure_all(self.transform(x), names)
 
 
+@dataclass(eq=False, repr=False)
 class PartialWhitening(_Turn):
     r""":math:`(x - \mu)\,U (\Lambda/\bar\lambda)^{-p/2} U^\top`: whitening by degrees.
 
@@ -69,11 +75,10 @@ class PartialWhitening(_Turn):
     1.0
     """
 
-    OPTIONS, ROUGH = ("p", "keep_norms"), True
+    ROUGH = True
 
-    def __init__(self, p: float = 1.0, keep_norms: bool = False) -> None:
-        super().__init__()
-        self.p, self.keep_norms = p, keep_norms
+    p: float = option(1.0, "0 leaves the cloud, 1 makes it round")
+    keep_norms: bool = option(False, KEPT)
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         values, axes = principal_axes(cov, n - 1)
@@ -91,6 +96,7 @@ class PartialWhitening(_Turn):
         return self._centred(x) @ ((axes * self.factors()) @ axes.mT).to(x)
 
 
+@dataclass(eq=False, repr=False)
 class MeanShift(_Turn):
     r""":math:`x + s\mu`: the mean added ``s`` times; -1 takes it away. The covariance, hence IsoScore, stays.
 
@@ -99,11 +105,8 @@ class MeanShift(_Turn):
     [[0.0, 2.0], [2.0, 4.0]]
     """
 
-    OPTIONS = ("s", "keep_norms")
-
-    def __init__(self, s: float = -1.0, keep_norms: bool = False) -> None:
-        super().__init__()
-        self.s, self.keep_norms = s, keep_norms
+    s: float = option(-1.0, "how many times the mean is added; -1 takes it away")
+    keep_norms: bool = option(False, KEPT)
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         return {}
@@ -112,6 +115,7 @@ class MeanShift(_Turn):
         return x + self.s * self.state["mean"].to(x)
 
 
+@dataclass(eq=False, repr=False)
 class DimensionScale(_Turn):
     r"""The ``count`` loudest dimensions, those of largest :math:`E\,x_j^2`, multiplied by ``factor``.
 
@@ -122,13 +126,9 @@ class DimensionScale(_Turn):
     [[4.5, 1.0], [4.0, 2.0]]
     """
 
-    OPTIONS = ("factor", "count", "keep_norms")
-
-    def __init__(self, factor: float = 0.0, count: int = 1, keep_norms: bool = False) -> None:
-        super().__init__()
-        if count < 1:
-            fail(ShapeError, "count must be at least 1", count, "Try 1, the loudest dimension.")
-        self.factor, self.count, self.keep_norms = factor, count, keep_norms
+    factor: float = option(0.0, "of the loudest dimensions: 0 silences them")
+    count: int = option(1, "how many dimensions", low=1)
+    keep_norms: bool = option(False, KEPT)
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if self.count > len(mean):
@@ -140,6 +140,7 @@ class DimensionScale(_Turn):
         return x * x.new_ones(x.shape[-1]).index_fill(0, self.state["loudest"].to(x.device), self.factor)
 
 
+@dataclass(eq=False, repr=False)
 class Standardise(_Turn):
     r""":math:`(x_j - \mu_j)/\sigma_j^p` in each dimension j; p = 1 gives each the variance 1.
 
@@ -150,11 +151,8 @@ class Standardise(_Turn):
     [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     """
 
-    OPTIONS = ("p", "keep_norms")
-
-    def __init__(self, p: float = 1.0, keep_norms: bool = False) -> None:
-        super().__init__()
-        self.p, self.keep_norms = p, keep_norms
+    p: float = option(1.0, "power of the deviation that each dimension is divided by")
+    keep_norms: bool = option(False, KEPT)
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if not bool((cov.diagonal() > 0).any()):
@@ -168,6 +166,7 @@ class Standardise(_Turn):
         return self._centred(x) * scale.to(x)
 
 
+@dataclass(eq=False, repr=False)
 class SingularDecay(_Turn):
     r"""SoftDecay (:func:`isonb.soft_decay`) as a map that is fitted on some points and applied to others.
 
@@ -183,13 +182,10 @@ class SingularDecay(_Turn):
     [3.0, 0.7235, -0.2081]
     """
 
-    OPTIONS = ("alpha", "mode", "keep_norms", "rows")
-
-    def __init__(
-        self, alpha: float = -0.2, mode: str = "code", keep_norms: bool = False, rows: int | None = None
-    ) -> None:
-        super().__init__()
-        self.alpha, self.mode, self.keep_norms, self.rows = alpha, mode, keep_norms, rows
+    alpha: float = option(-0.2, "of SoftDecay", low=-1, high=0)
+    mode: Literal["code", "safe"] = option("code", "of SoftDecay: negative values stay, or are cut at 0")
+    keep_norms: bool = option(False, KEPT)
+    rows: int | None = option(None, "as if so many points had been fitted; None: as many as there were", low=1)
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         squares = (n - 1) / n * cov + torch.outer(mean, mean)

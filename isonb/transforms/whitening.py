@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -13,6 +14,7 @@ from isonb.measures.isoscore import shrinkage_intensity
 from isonb.numerics.products import signed
 from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import precise
+from isonb.options import option
 from isonb.transforms.base import AffineTransform
 
 LEAST = 1e-10  # of the largest variance, below which a direction has none
@@ -61,6 +63,7 @@ class ZeroMean(AffineTransform):
         return self._centred(x)
 
 
+@dataclass(eq=False, repr=False)
 class Whitening(AffineTransform):
     r""":math:`(x - \mu)\,U_k \Lambda_k^{-1/2}` (BERT-whitening, Su et al. 2021; on layer averages, WhiteningBERT 2021).
 
@@ -69,22 +72,13 @@ class Whitening(AffineTransform):
     at most n - 1. ``rank`` says how many there were, and a :class:`~isonb.errors.FitWarning` that there are fewer than
     ``k`` or, without it, than dimensions. The papers compare the results by cosine.
 
-    Args:
-        k: directions kept, at most the dimensions; nothing: all. In [1, inf).
-
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
     >>> white = Whitening().fit(x)
     >>> torch.cov(white.transform(x).T).tolist(), white.rank
     ([[1.0, 0.0], [0.0, 1.0]], 2)
     """
 
-    OPTIONS = ("k",)
-
-    def __init__(self, k: int | None = None) -> None:
-        super().__init__()
-        if k is not None and k < 1:
-            fail(ShapeError, "k must be at least 1", k, "Leave it out to keep every direction.")
-        self.k = k
+    k: int | None = option(None, "directions kept, at most the dimensions; None: all", low=1)
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if self.k is not None and self.k > len(cov):
@@ -110,6 +104,7 @@ class Whitening(AffineTransform):
         return int(self._learned("rank"))
 
 
+@dataclass(eq=False, repr=False)
 class SoftZCA(AffineTransform):
     r""":math:`(x - \mu)\,U(\Lambda + \epsilon I)^{-1/2}U^\top` (Diera, Galke and Scherp 2024).
 
@@ -119,22 +114,15 @@ class SoftZCA(AffineTransform):
     :math:`\epsilon = \tfrac{z}{1-z}\operatorname{tr}\Lambda/d` up to a factor; it needs the points, so not
     ``fit_moments``. That is the choice for few points. Stays close to the original axes, unlike :class:`Whitening`.
 
-    Args:
-        eps: added to each variance; "auto": the shrinkage of Ledoit and Wolf. In [0, inf).
-
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
     >>> torch.cov(SoftZCA(eps=0.0).fit_transform(x).T).round(decimals=5).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    OPTIONS = ("eps",)
-
-    def __init__(self, eps: float | Literal["auto"] = "auto") -> None:
-        super().__init__()
-        if (isinstance(eps, str) and eps != "auto") or (not isinstance(eps, str) and eps < 0):
-            fail(InputError, 'eps must be "auto" or a number >= 0', repr(eps), "It is a variance.")
-        self.eps = eps
-        self._shrinkage: float | None = None
+    eps: float | Literal["auto"] = option(
+        "auto", "added to each variance; auto: the shrinkage of Ledoit and Wolf", low=0
+    )
+    _shrinkage: float | None = field(init=False, default=None)
 
     @border
     def fit(self, x: Tensor, mask: Tensor | None = None) -> SoftZCA:
@@ -163,28 +151,20 @@ class SoftZCA(AffineTransform):
         return self._centred(x) @ self.state["matrix"].to(x)
 
 
+@dataclass(eq=False, repr=False)
 class AllButTheTop(AffineTransform):
     r""":math:`\tilde x - \sum_{j \le D} (u_j^\top \tilde x) u_j`, :math:`\tilde x = x - \mu` (Mu and Viswanath 2018).
 
     :math:`u_j` are the top principal directions; ``D=None`` takes d/100, rounded, at least 1 (8 for 768).
     ``centered=False`` projects the uncentred x, as the original algorithm is written: it differs by a constant vector.
 
-    Args:
-        D: directions removed; nothing: a hundredth of the dimensions. In [0, inf).
-        centered: project the vectors after subtracting the mean; otherwise as first written.
-
     >>> x = torch.tensor([[0.0, 1.0], [9.0, 1.0], [0.0, -1.0], [9.0, -1.0]])
     >>> AllButTheTop(D=1).fit(x.repeat(3, 1)).transform(x).tolist()
     [[0.0, 1.0], [0.0, 1.0], [0.0, -1.0], [0.0, -1.0]]
     """
 
-    OPTIONS = ("D", "centered")
-
-    def __init__(self, D: int | None = None, centered: bool = True) -> None:
-        super().__init__()
-        if D is not None and D < 0:
-            fail(ShapeError, "D must be at least 0", D, "The authors take about d/100.")
-        self.D, self.centered = D, centered
+    D: int | None = option(None, "directions removed; None: a hundredth of the dimensions", low=0)
+    centered: bool = option(True, "project the vectors after subtracting the mean; otherwise as first written")
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         d = len(cov)

@@ -14,7 +14,7 @@ from torch import Tensor
 import isonb
 from isonb.barcodes.compiled_prim import prim
 from isonb.barcodes.inputs import Space
-from isonb.barcodes.rips import _edge_ranks, _generators
+from isonb.barcodes.rips import _edge_ranks, _giotto
 from isonb.barcodes.trees import spanning_tree
 from isonb.numerics.compiled_nearest import ranked
 from isonb.numerics.distances import edge_lengths, localized, weighted_rows
@@ -264,20 +264,24 @@ def h0(
 
 
 def h1(small: bool) -> Iterator[Comparison]:
-    """H0 and H1 of one cloud, against ripser."""
+    """H0 and H1 of one cloud, against ripser and giotto-ph from points to bars."""
     for n, d in ((20, 3),) if small else ((64, 64), (128, 64), (256, 64), (512, 64)):
-        x, others = gaussian(n, d), []
-        if peers.there("ripser"):
-            lengths = torch.cat([death - birth for birth, death in isonb.rips_barcode(x, 1)])
-            error = death_error(lengths.sort().values[1 - n :].numpy(), peers.ripser_lengths(x.numpy()))
-            others = [Peer("ripser", lambda x=x: peers.ripser_lengths(x.numpy()), error, 1 / 1.2)]
+        x = gaussian(n, d)
+        lengths = torch.cat([death - birth for birth, death in isonb.rips_barcode(x, 1)]).sort().values[1 - n :].numpy()
+        others = [
+            Peer(name, lambda x=x, call=call: call(x.numpy()), death_error(lengths, call(x.numpy())), goal)
+            for name, (module, call, goal) in {
+                "ripser": ("ripser", peers.ripser_lengths, 1 / 1.2),
+                "giotto-ph": ("gph", peers.giotto_lengths, 0.8),
+            }.items()
+            if peers.there(module)
+        ]
 
         def pieces(x: Tensor = x) -> list[Piece]:
-            ranks = _edge_ranks(Space(x, None, x.dtype))
-            return [
-                Piece("pairs by giotto-ph or gudhi", lambda: _generators(*ranks, 1), True),
-                Piece("ranks of the edges", lambda: _edge_ranks(Space(x, None, x.dtype)), True),
-            ]
+            space = Space(x, None, x.dtype)
+            ranks = _edge_ranks(space)
+            pairs = Piece("pairs by giotto-ph", lambda: _giotto()(*ranks, 1), True)
+            return [*([pairs] if peers.there("gph") else []), Piece("ranks", lambda: _edge_ranks(space), True)]
 
         yield Comparison("H0 and H1", size_of(x), lambda x=x: isonb.rips_barcode(x, 1), others, 1e-3, 5, pieces)
 

@@ -6,7 +6,7 @@ there is left out of the rows; the record names it.
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -59,8 +59,19 @@ def ripser_lengths(x: np.ndarray) -> np.ndarray:
     """The n - 1 longest of the finite bars of H0 and H1 together, ascending."""
     from ripser import ripser
 
-    bars = np.concatenate(ripser(x, maxdim=1)["dgms"])
-    return np.sort(finite(bars[:, 1] - bars[:, 0]))[1 - len(x) :]
+    return longest(ripser(x, maxdim=1)["dgms"], len(x))
+
+
+def giotto_lengths(x: np.ndarray) -> np.ndarray:
+    """The same by giotto-ph."""
+    from gph import ripser_parallel
+
+    return longest(ripser_parallel(x, maxdim=1, n_threads=1)["dgms"], len(x))
+
+
+def longest(diagrams: Sequence[np.ndarray], n: int) -> np.ndarray:
+    bars = np.concatenate(diagrams)
+    return np.sort(finite(bars[:, 1] - bars[:, 0]))[1 - n :]
 
 
 def giotto_h0(x: np.ndarray) -> np.ndarray:

@@ -123,6 +123,8 @@ def test_the_version_is_that_of_the_project(capsys):
         cli.main(["--version"])
     project = tomllib.loads((GRIDS.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert capsys.readouterr().out == f"isonb {isonb.__version__}\n" == f"isonb {project['version']}\n"
+    lab = tomllib.loads((GRIDS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (lab["version"], f"=={lab['version']}" in lab["dependencies"][0]) == (isonb.__version__, True)
 
 
 def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_path, capsys):

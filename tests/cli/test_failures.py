@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from isonb_lab.methods import Method
-from isonb_lab.options import option
+from isonb.options import option
 
 
 class Loss(nn.Module):

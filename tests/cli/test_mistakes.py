@@ -65,7 +65,7 @@ def here(tmp_path, monkeypatch, bert):
         ("run --task colla", "Did you mean 'cola'?"),
         ("run --method istar -o wait=1", "weight"),
         ("run --set =3", "--set must be NAME=VALUE"),
-        ("run --set epochs=0", "epochs of a finetune run must be int 1..1000"),
+        ("run --set epochs=0", "epochs of a finetune run must be int from 1 to 1000"),
         ("run --protocol huge", "protocol must be one of small"),
         ("run --seed -1", "seed"),
         ("run --seed one", "argument --seed: invalid int value"),

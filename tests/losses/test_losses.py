@@ -139,8 +139,6 @@ def test_joint_loss_has_constant_means():
     assert grad.tolist() == pytest.approx([0.5 * 4 * 5 / 4, 0.5 * 5 / 6])
     assert JointLoss()(torch.tensor(0.0), torch.tensor(2.0)).item() == pytest.approx(0.5)
     assert JointLoss(alpha=1.0)(torch.tensor(1.0), torch.tensor(4.0)).item() == pytest.approx(2.5)  # 1 at the scale 2.5
-    with pytest.raises(InputError, match="alpha must lie between 0 and 1"):
-        JointLoss(alpha=1.5)
     half = JointLoss()(torch.tensor(1.0, dtype=torch.bfloat16), torch.tensor(2.0))
     assert half.dtype == torch.float32
 
@@ -285,13 +283,8 @@ def test_bad_input():
         (lambda: sigreg_penalty(x, torch.eye(4)), ShapeError, "3 dimensions of the points"),
         (lambda: sigreg_penalty(x, torch.eye(3)[:0]), ShapeError, "directions must hold at least 1"),
         (lambda: random_directions(3, 0), ShapeError, "at least 1"),
-        (lambda: PersistentEntropyLoss(reduction="max")(x), InputError, "reduction"),
-        (lambda: PersistentEntropyLoss(in_cluster_sign=0)(x), InputError, "in_cluster_sign"),
-        (lambda: IStarLoss(zeta=1.5)(x), InputError, "zeta"),
         (lambda: IStarLoss()(x, torch.eye(4)), ShapeError, "shrinkage_cov"),
         (lambda: IStarLoss()(x[:, :1]), ShapeError, "dimensions"),
-        (lambda: SpectrumControlLoss(prior="linear")(x), InputError, "prior"),
-        (lambda: CosRegLoss(group="all")(x), InputError, 'group must be "world"'),
     ):
         with pytest.raises(kind, match=match):
             call()

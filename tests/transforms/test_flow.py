@@ -49,7 +49,7 @@ def test_bad_input():
         (lambda: flow(uneven(4, 5)), ShapeError, "6 dimensions"),
         (lambda: flow.inverse(uneven(4, 5)), ShapeError, "6 dimensions"),
         (lambda: flow.begin(x[:1]), ShapeError, "at least 2 points"),
-        (lambda: GlowFlow(6, levels=3), ShapeError, "two channels"),
+        (lambda: GlowFlow(6, levels=3), ShapeError, "3 levels need 8 channels"),
         (lambda: fit_flow(x, batch_size=1), ShapeError, "batch_size"),
     ):
         with pytest.raises(kind, match=match):

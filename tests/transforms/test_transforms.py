@@ -307,7 +307,7 @@ def test_files(name, tmp_path):
         found = read(tmp_path / "deep" / "folder")
         assert type(found) is type(fitted)
         assert torch.equal(found.transform(x), fitted.transform(x))
-        assert {o: getattr(found, o) for o in found.OPTIONS} == {o: getattr(fitted, o) for o in fitted.OPTIONS}
+        assert repr(found) == repr(fitted)
 
 
 def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
@@ -327,7 +327,7 @@ def test_broken_files(tmp_path):
     for change, match in (
         ({"class": "Nonsense"}, "must hold one of .* Import its class first"),
         ({"class": "GlowFlow"}, r"must hold one of .* Use GlowFlow\.load"),
-        ({"options": {"q": 1}}, "options of Whitening must be k"),
+        ({"options": {"q": 1}}, "Whitening must be given options it has; got 'q'. Options: k"),
         ({"dims": 5}, "3 dimensions"),
     ):
         (tmp_path / "config.json").write_text(json.dumps(config | change))
@@ -367,18 +367,12 @@ def test_bad_input(name, tmp_path):
 def test_bad_options():
     x = uneven(12, 6)
     for call, match in (
-        (lambda: Whitening(k=0), "k must be at least 1"),
         (lambda: Whitening(k=7).fit(x), "at most the 6"),
-        (lambda: SoftZCA(eps=-1.0), "eps must be"),
-        (lambda: SoftZCA(eps="lw"), "eps must be"),
         (lambda: SoftZCA().fit_moments(Moments().update(x)), "needs the points"),
-        (lambda: AllButTheTop(D=-1), "D must be at least 0"),
         (lambda: AllButTheTop(D=7).fit(x), "at most the 6"),
-        (lambda: ClusterRemoval(n_clusters=0), "n_clusters"),
         (lambda: ClusterRemoval(2, D=7).fit(x), "at most the 6"),
         (lambda: ClusterRemoval(13, 1).fit(x), "between 1 and 12"),
         (lambda: Whitening().fit(torch.ones(5, 3)), "must not all be equal"),
-        (lambda: DimensionScale(count=0), "count must be at least 1"),
         (lambda: DimensionScale(count=9).fit(x), "at most the 6 dimensions"),
     ):
         with pytest.raises(InputError, match=match):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 
 from isonb.errors import DependencyError, install_line
 from isonb.models.catalogue import EMBEDDED, embedded_place
+from isonb.options import declared
 from isonb.runtime.told import Columns, Section, as_text
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.methods import catalogue
@@ -81,8 +81,8 @@ def protocols() -> str:
         )
     for kind, settings in EXPERIMENTS.items():
         lines = [f"settings of a {kind} run, by --set name=value"]
-        for part in fields(settings):
-            lines.append(_wrapped(f"{part.name}={part.default}  {part.metadata['help']}", "  ", hang="    "))
+        for name, entry in declared(settings).items():
+            lines.append(_wrapped(f"{name}={entry.default}  {entry.metadata['help']}", "  ", hang="    "))
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 

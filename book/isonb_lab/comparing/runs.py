@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from isonb.errors import InputError, fail
+from isonb.options import describe
 from isonb_lab.claims.table import settings_of_rows
-from isonb_lab.options import describe
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded, scored
 from isonb_lab.runs.run_ids import as_whole, canonical, counted

@@ -18,13 +18,13 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from isonb.errors import fail, in_one_line
+from isonb.options import known_name, shown
 from isonb.runtime.tables import READERS, SourceError, read_file
 from isonb_lab.data import own_columns
 from isonb_lab.data.own_columns import METRICS, ColumnSpec
 from isonb_lab.data.own_files import EVALUATION, TRAINING, read_place
 from isonb_lab.data.sources import sample
 from isonb_lab.data.task import FINE_TUNED, Task, TaskError, TaskSize
-from isonb_lab.options import known_name, shown
 
 KEYS = tuple(key.name for key in fields(ColumnSpec))
 LISTS = ("inputs", "labels", "metrics")
@@ -100,7 +100,7 @@ def own_task(name: str) -> OwnTask:
     """The task of a file or folder. Read once a process, for each state of its files.
 
     Raises :class:`~isonb.runtime.tables.SourceError` for what can't be read or has no good values,
-    :class:`~isonb_lab.data.task.TaskError` and :class:`~isonb_lab.options.OptionError` for what can't be understood.
+    :class:`~isonb_lab.data.task.TaskError` and :class:`~isonb.errors.OptionError` for what can't be understood.
     """
     place = Path(os.path.expanduser(name.partition("?")[0])).absolute()
     described, places = _described(place) if place.suffix in YAML else ({}, (("", place),))

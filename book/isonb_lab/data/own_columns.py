@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from isonb.errors import fail
+from isonb.options import nearest, shown
 from isonb.runtime.tables import SourceError
 from isonb_lab.data.task import KINDS, TaskError
-from isonb_lab.options import nearest, shown
 
 PAIRS = (("sentence1", "sentence2"), ("text1", "text2"), ("question1", "question2"), ("premise", "hypothesis"))
 SINGLE = (("text",), ("sentence",))

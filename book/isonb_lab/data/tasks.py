@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from isonb.errors import InputError, fail
+from isonb.options import nearest, shown
 from isonb_lab.data import own
 from isonb_lab.data.task import KINDS, Part, Task, TaskError, TaskSize
-from isonb_lab.options import nearest, shown
 
 __all__ = ["GENERATED", "KINDS", "TASKS", "Task", "TaskError", "generated_rows", "task_named"]
 __all__ += ["task_size", "task_spelled"]

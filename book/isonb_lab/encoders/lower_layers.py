@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isonb.errors import fail
+from isonb.errors import OptionError, fail
 from isonb.models.loading import Encoder, load
 from isonb_lab.encoders import state_files
-from isonb_lab.options import OptionError
 
 AT_ONCE = 2048  # tokens of a pass through the lower layers
 LARGEST = float(np.finfo(np.float16).max)
@@ -28,7 +27,7 @@ Row = tuple[list[int], list[int]]  # token numbers and types
 def first_layers(encoder: Encoder, count: int) -> Encoder:
     """The encoder with its first ``count`` layers alone; a norm behind the last layer stays. The model is changed.
 
-    Raises :class:`~isonb_lab.options.OptionError` for more layers than there are, and for a model whose layers can't be
+    Raises :class:`~isonb.errors.OptionError` for more layers than there are, and for a model whose layers can't be
     told apart, such as one that shares them.
 
     >>> from isonb.models.loading import load
@@ -70,7 +69,7 @@ class _NoTable(nn.Module):
 
 
 def layer_list(model: Any) -> nn.ModuleList:
-    """The list of a transformer's layers. Raises :class:`~isonb_lab.options.OptionError` where it names none."""
+    """The list of a transformer's layers. Raises :class:`~isonb.errors.OptionError` where it names none."""
     return _place(model)[2]
 
 

@@ -20,9 +20,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.integrations import get_available_reporting_integrations, get_reporting_integration_callbacks
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
-from isonb.errors import fail
+from isonb.errors import OptionError, fail
 from isonb.runtime.files import note_progress, replace
-from isonb_lab.options import OptionError
 
 SEAL = "digests.json"
 
@@ -115,7 +114,7 @@ class Reports(TrainerCallback):  # type: ignore[misc]
     """The Trainer's callbacks for these trackers, which stay open until the run has its final scores.
 
     ``names``: as for the Trainer's ``report_to``, separated by commas. Raises
-    :class:`~isonb_lab.options.OptionError` for one that transformers doesn't know, or that isn't installed.
+    :class:`~isonb.errors.OptionError` for one that transformers doesn't know, or that isn't installed.
     """
 
     def __init__(self, names: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isonb.errors import fail
+from isonb.errors import OptionError, fail
 from isonb.models import catalogue, locate
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
@@ -15,7 +15,6 @@ from isonb_lab.data.reader_rows import SPLITS
 from isonb_lab.data.rows import conform, load_task, split_files
 from isonb_lab.data.tasks import Task, TaskError, task_named
 from isonb_lab.methods import Method
-from isonb_lab.options import OptionError
 from isonb_lab.runs.settings import FINE_TUNING, Planned, plan
 
 PEEK = 16  # rows of a file whose values are looked at

@@ -13,12 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.errors import fail
+from isonb.errors import OptionError, fail
 from isonb.measures.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
 from isonb.streaming.moments import Moments
 from isonb.streaming.traces import squared_traces
 from isonb_lab.data.populations import Points, expected_score, true_score
-from isonb_lab.options import OptionError
 from isonb_lab.runs.inputs import recorded
 from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import Record
@@ -31,7 +30,7 @@ Series = dict[str, list[tuple[float, float | None]]]
 def check_sizes(settings: SyntheticSettings) -> tuple[list[int], list[float]]:
     """Sizes and shrinkage weights as numbers.
 
-    Raises :class:`~isonb_lab.options.OptionError` for text that isn't numbers rising inside their range, and when the
+    Raises :class:`~isonb.errors.OptionError` for text that isn't numbers rising inside their range, and when the
     points don't suffice for samples that share none.
     """
     sizes = [int(size) for size in _numbers(settings.sizes, "sizes", 4, 10**8)]

@@ -14,13 +14,12 @@ from torch import Tensor, nn
 from transformers import DataCollatorWithPadding, EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
 from transformers.trainer_utils import SaveStrategy
 
-from isonb.errors import fail
+from isonb.errors import OptionError, fail
 from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb_lab.data.batches import LengthGrouped, LongestFirst
 from isonb_lab.engines.callbacks import Bar, CheckpointDigest, DelayedPenalty, Reports, last_valid_checkpoint
 from isonb_lab.engines.stages import EVALUATED, Finetuning, Series, penalised_points
 from isonb_lab.measuring.tracker import Tracker, series_from_log
-from isonb_lab.options import OptionError
 from isonb_lab.runs.manifest import Clock, bfloat16_pays
 from isonb_lab.runs.settings import FinetuneSettings
 

@@ -1,6 +1,7 @@
 """The first picture of the book: two sentences with nothing in common, and the cosines of eight, with one switch.
 
-The README shows both views: ``python -m isonb_lab.figures.first_screen`` writes ``first_screen.svg``, a test compares them.
+The README shows both views: ``python -m isonb_lab.figures.first_screen`` writes ``first_screen.svg``; a test compares
+them.
 """
 
 from __future__ import annotations

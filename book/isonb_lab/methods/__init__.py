@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from isonb.errors import InputError, fail
+from isonb.options import build, describe, nearest, rules, shown
 from isonb_lab.methods import own
 from isonb_lab.methods.base import Contrast, Method, MethodError, Place, SecondPhase, Site
-from isonb_lab.options import build, describe, nearest, rules, shown
 
 __all__ = [
     "TUNING",
@@ -76,7 +76,7 @@ def method_class(name: object) -> type[Method]:
 def method_from(given: str | Mapping[str, Any]) -> Method:
     """The method given by its name, or by a mapping with ``name`` and options; every option is checked.
 
-    Raises as :func:`method_class`, and :class:`~isonb_lab.options.OptionError` for an option that doesn't exist, of
+    Raises as :func:`method_class`, and :class:`~isonb.errors.OptionError` for an option that doesn't exist, of
     another type or out of range.
     """
     values = dict(given) if isinstance(given, Mapping) else {"name": given}

@@ -13,14 +13,14 @@ The engines know these hooks and no method by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import isonb
 from isonb.errors import InputError, fail
-from isonb_lab.options import OptionError, Options
+from isonb.options import Options, option
 
 if TYPE_CHECKING:  # settings are read without torch
     from torch import Tensor, nn
@@ -36,26 +36,20 @@ class MethodError(InputError):
 
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(Options):
     """Stage 1: tune the encoder on sentences alone.
 
-    Args:
-        objective: closest to itself under another dropout mask, or told from others by two copies of the encoder.
-        steps: updates. In [1, inf).
-        batch_size: sentences or pairs an update; of tension a multiple of negatives + 1. In [2, inf).
-        learning_rate: learning rate. In [0, 1].
-        temperature: of the cosines. In [1e-4, 100].
-        negatives: pairs of different sentences to one of the same (K). In [1, 1000].
-        max_length: tokens a sentence. In [4, 8192].
+    ``objective``: a sentence is closest to itself under another dropout mask, or two copies of the encoder tell it from
+    others.
     """
 
-    objective: Literal["simcse", "tension"] = "simcse"
-    steps: int = 100
-    batch_size: int = 64
-    learning_rate: float = 3e-5
-    temperature: float = 0.05
-    negatives: int = 7
-    max_length: int = 32
+    objective: Literal["simcse", "tension"] = option("simcse", "what is learned")
+    steps: int = option(100, "updates", low=1)
+    batch_size: int = option(64, "sentences or pairs an update; of tension a multiple of negatives + 1", low=2)
+    learning_rate: float = option(3e-5, "learning rate", low=0, high=1)
+    temperature: float = option(0.05, "of the cosines", low=1e-4, high=100)
+    negatives: int = option(7, "pairs of different sentences to one of the same (K)", low=1, high=1000)
+    max_length: int = option(32, "tokens a sentence", low=4, high=8192)
 
 
 @dataclass(frozen=True)
@@ -99,17 +93,23 @@ class Method(Options):
     two_phases: ClassVar[bool] = False
     token_fit: ClassVar[bool] = False
     post_hoc: ClassVar[bool] = False  # in similarity only stage 4 takes place: neither tuning nor stage 3
-    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # what an option that is a number may be instead
+    # What it is about, such as a loss or a layer, and the options that this declares.
+    subject: ClassVar[Callable[..., Any] | None] = None
+    taken: ClassVar[tuple[str, ...]] = ()
 
     if TYPE_CHECKING:
 
         def __getattr__(self, option: str) -> Any: ...
 
-    def __post_init__(self) -> None:
-        for name, words in self.words.items():
-            if isinstance(given := getattr(self, name), str) and given not in words:
-                want = f"{name} of method {self.name} must be a number or {' or '.join(map(repr, words))}"
-                fail(OptionError, want, repr(given), "Give one.")
+    @classmethod
+    def title(cls) -> str:
+        """As in "weight of method istar"."""
+        return f"method {cls.name}"
+
+    def build(self, *args: Any) -> Any:
+        """The subject, with the options that it declares."""
+        assert self.subject is not None
+        return self.subject(*args, **{name: getattr(self, name) for name in self.taken})
 
     def file(self, name: str) -> Path:
         """One of the ``files`` of a user's own method, to be opened; a run's fingerprint holds their content."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from isonb import layers, losses
+from isonb.options import option
 from isonb_lab.methods.base import Method, Place, SecondPhase, Site
-from isonb_lab.methods.shared import takes
-from isonb_lab.options import option
+from isonb_lab.methods.shared import options_from
 
 
-@takes(losses.IStarLoss, without=("weight",))
+@options_from(losses.IStarLoss, without=("weight",))
 class IsoLayer(Method):
     """After fine-tuning, a linear layer before the head is trained on task loss and isotropy, all else frozen.
 
@@ -28,17 +28,15 @@ class IsoLayer(Method):
     keeps_head: ClassVar[bool] = True
     two_phases: ClassVar[bool] = True
 
-    activation: str = option("none", "after each layer", choices=("none", "tanh"))
+    activation: Literal["none", "tanh"] = option("none", "after each layer")
     depth: int = option(1, "layers, one after the other", low=1, high=16)
-    init: str = option("identity", "start: the fine-tuned model as it is, or random", choices=("identity", "default"))
-    isotropy: str = option(
-        "isoscore",
-        "loss beside the task's: -ln IsoScore, or 1 - IsoScore* shrunk to the scaled identity",
-        choices=("isoscore", "isoscore_star"),
+    init: Literal["identity", "default"] = option("identity", "start: the fine-tuned model as it is, or random")
+    isotropy: Literal["isoscore", "isoscore_star"] = option(
+        "isoscore", "loss beside the task's: -ln IsoScore, or 1 - IsoScore* shrunk to the scaled identity"
     )
     s: float = option(0.15, "first step of the running means; later ones are s/(1 + k)", low=0, high=1)
     alpha: float = option(0.5, "share of the task loss in the joint loss, the paper's Eq. 2", low=0, high=1)
-    head: str = option("frozen", "the head meanwhile", choices=("frozen", "tuned"))
+    head: Literal["frozen", "tuned"] = option("frozen", "the head meanwhile")
     batch_size: int = option(512, "vectors an update", low=2, high=10**6)
     learning_rate: float = option(1e-3, "of AdamW, constant", low=0, high=1)
     epochs: int = option(50, "passes over the training vectors, at most", low=1, high=10**4)
@@ -54,8 +52,8 @@ class IsoLayer(Method):
         plain = losses.IsoScoreLoss(unbiased=self.unbiased)
         return SecondPhase(
             module=stack.to(features.device, torch.promote_types(features.dtype, torch.float32)),
-            head=cast(Literal["frozen", "tuned"], self.head),
-            penalty=self.made() if self.isotropy == "isoscore_star" else plain,
+            head=self.head,
+            penalty=self.build() if self.isotropy == "isoscore_star" else plain,
             joint=losses.JointLoss(self.s, alpha=self.alpha),
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
@@ -64,7 +62,7 @@ class IsoLayer(Method):
         )
 
 
-@takes(layers.IsoBN, without=("d",))
+@options_from(layers.IsoBN, without=("d",))
 class IsoBNMethod(Method):
     """Each dimension of the pooled sentence vector is scaled by its running correlation with the others and spread."""
 
@@ -74,7 +72,7 @@ class IsoBNMethod(Method):
     site: ClassVar[Site] = "pooled"
 
     def layer(self, dim: int) -> nn.Module:
-        return self.made(dim)  # type: ignore[no-any-return]
+        return self.build(dim)  # type: ignore[no-any-return]
 
 
 METHODS = (IsoLayer, IsoBNMethod)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from torch import nn
 
 from isonb import losses
 from isonb.integrations.hidden_states import Pooling
+from isonb.options import option
 from isonb_lab.methods.base import Place
-from isonb_lab.methods.shared import PointsAlone, RandomDirection, WithLoss, takes
-from isonb_lab.options import option
+from isonb_lab.methods.shared import PointsOnly, RandomDirection, WithLoss, options_from
 
 _LAYERS = (
     'layers whose tokens are points: "all" (1 to the last, without the embedding output) or one number, -1 the last'
@@ -22,13 +22,12 @@ class OnTokens(WithLoss):
     """A loss on the tokens of the layers chosen."""
 
     acts_on: ClassVar[Place] = "tokens"
-    words = {"layers": ("all",)}  # noqa: RUF012 - of the class
 
     def points(self) -> Pooling:
         return Pooling("tokens", self.layers, self.include_pads)
 
 
-@takes(losses.IStarLoss, weight=-1.0)
+@options_from(losses.IStarLoss, weight=-1.0)
 class IStar(OnTokens):
     """``weight * (1 - IsoScore*)`` of the tokens of all layers joins the loss; a weight below 0 lowers isotropy.
 
@@ -39,29 +38,29 @@ class IStar(OnTokens):
     name: ClassVar[str] = "istar"
     source: ClassVar[str] = "I-STAR (Rudman and Eickhoff, ICLR 2024)"
 
-    layers: int | str = option("all", _LAYERS, low=-100, high=100)
+    layers: int | Literal["all"] = option("all", _LAYERS, low=-100, high=100)
     include_pads: bool = option(False, _PADS)
     after: int | None = option(None, "epochs of plain training before the penalty; nothing: none", low=1, high=999)
-    direction: str | None = option(None, "a control: a gradient as long, in a random direction", choices=("random",))
+    direction: Literal["random"] | None = option(None, "a control: a gradient as long, in a random direction")
 
     def penalty(self) -> nn.Module:
         """The I-STAR loss, offered a shrinkage matrix only if it uses one."""
-        loss: nn.Module = self.made()
+        loss: nn.Module = self.build()
         loss = RandomDirection(loss) if self.direction == "random" else loss
-        return PointsAlone(loss) if self.unbiased or self.zeta in ("auto", 0) else loss
+        return PointsOnly(loss) if self.unbiased or self.zeta in ("auto", 0) else loss
 
     def waits(self) -> int:
         return self.after or 0
 
 
-@takes(losses.CosRegLoss)
+@options_from(losses.CosRegLoss)
 class CosReg(OnTokens):
     """``weight`` times the mean cosine of the last layer's tokens joins the loss."""
 
     name: ClassVar[str] = "cosreg"
     source: ClassVar[str] = "Cosine regularisation (Gao et al. 2019), as in I-STAR (Rudman and Eickhoff, ICLR 2024)"
 
-    layers: int | str = option(-1, _LAYERS, low=-100, high=100)
+    layers: int | Literal["all"] = option(-1, _LAYERS, low=-100, high=100)
     include_pads: bool = option(False, _PADS)
 
 

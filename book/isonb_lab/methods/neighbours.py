@@ -7,15 +7,15 @@ task loss of one (``book/experiments/neighbours.yaml`` has measured ones).
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from isonb import losses
 from isonb.integrations.hidden_states import Pooling
-from isonb_lab.methods.shared import WithLoss, takes
-from isonb_lab.options import option
+from isonb.options import option
+from isonb_lab.methods.shared import WithLoss, options_from
 
 
-@takes(losses.GORLoss)
+@options_from(losses.GORLoss)
 class GOR(WithLoss):
     """Squared mean cosine, and mean squared cosine above 1/d, of the sentence vectors join the loss.
 
@@ -26,7 +26,7 @@ class GOR(WithLoss):
     source: ClassVar[str] = "Global orthogonal regularisation (Zhang et al. 2017); EmbeddingGemma (2025)"
 
 
-@takes(losses.SIGRegLoss, without=("seed",), weight=0.02, normalize=True)
+@options_from(losses.SIGRegLoss, without=("seed",), weight=0.02, normalize=True)
 class SIGReg(WithLoss):
     """The distance of the sentence vectors to a standard normal cloud, along random directions, joins the loss.
 
@@ -38,7 +38,7 @@ class SIGReg(WithLoss):
     source: ClassVar[str] = "SIGReg (LeJEPA, Balestriero and LeCun 2025)"
 
 
-@takes(losses.IsoScoreLoss, without=("floor",), unbiased=True)
+@options_from(losses.IsoScoreLoss, without=("floor",), unbiased=True)
 class LogIsoScore(WithLoss):
     """``-weight * ln IsoScore`` of the sentence vectors joins the loss; unbiased, so the batch sets no limit.
 
@@ -48,8 +48,8 @@ class LogIsoScore(WithLoss):
     name: ClassVar[str] = "log_isoscore"
     source: ClassVar[str] = "IsoLayer's loss (Attieh et al., ICDAR 2023) with PR-U (Chun et al., ICLR 2026)"
 
-    place: str = option(
-        "cls", "vectors of fine-tuning: [CLS], or the features that the classifier reads", choices=("cls", "features")
+    place: Literal["cls", "features"] = option(
+        "cls", "vectors of fine-tuning: [CLS], or the features that the classifier reads"
     )
 
     def points(self) -> Pooling:

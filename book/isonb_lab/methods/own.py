@@ -16,9 +16,9 @@ import types
 from pathlib import Path, PurePath
 
 from isonb.errors import fail
+from isonb.options import nearest, rules, shown
 from isonb_lab.methods.base import Method, MethodError
 from isonb_lab.methods.own_parts import digest, imported_modules, importing_from
-from isonb_lab.options import nearest, rules, shown
 
 
 def is_own(name: str) -> bool:
@@ -66,7 +66,7 @@ def _loaded(file: str, place: Path, word: str, content: bytes) -> type[Method]:
     if not issubclass(kind, Method):
         fix = f"Begin it with: class {word}(isonb_lab.methods.Method)."
         fail(MethodError, f"{word} of {file} must be a Method", f"a class of {kind.__mro__[1].__name__}", fix)
-    what = f"each option of {word} must be made by isonb_lab.options.option"
+    what = f"each option of {word} must be made by isonb.options.option"
     fix = "Write NAME: TYPE = option(DEFAULT, MEANING), below @dataclass(frozen=True)."
     plain = [part.name for part in dataclasses.fields(kind) if "help" not in part.metadata]
     lost = [key for key in vars(kind).get("__annotations__", {}) if isinstance(vars(kind).get(key), dataclasses.Field)]

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import isonb
+import isonb_lab
 
 _HELPERS: set[str] = set()  # modules that were imported for some file
 
@@ -106,7 +107,8 @@ def _installed(path: Path | None) -> bool:
 
 @functools.cache
 def _places() -> list[Path]:
-    """Where installed packages lie, the standard library and isonb itself, whose code a manifest tells by itself."""
+    """Where installed packages lie, the standard library, and isonb with its lab: a manifest has their code anyway."""
     paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    paths += [*site.getsitepackages(), site.getusersitepackages(), str(Path(isonb.__file__).parent)]
+    paths += [*site.getsitepackages(), site.getusersitepackages()]
+    paths += [str(Path(file).parent) for file in (isonb.__file__, isonb_lab.__file__)]
     return [Path(path).resolve() for path in paths]

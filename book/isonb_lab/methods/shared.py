@@ -1,87 +1,54 @@
 """What several methods share.
 
-Options of a method where they are declared already: in the signature and under the Args of what the method is about. A
-loss that is offered points alone, or joins the task loss as it is. How a transform fitted on finished vectors takes
-part in the stages of a run.
-
->>> from isonb.losses import CosRegLoss
->>> options_of(CosRegLoss)["weight"].metadata["help"]
-'weight: above 0 lowers the mean cosine, below 0 raises it'
+Options of a method that what it is about has declared already. A loss that is offered points alone, or joins the task
+loss as it is. How a transform fitted on finished vectors takes part in the stages of a run.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-import operator
-import re
-import sys
 import typing
 from collections.abc import Callable
-from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from isonb.errors import ShapeError, fail
+from isonb.options import declared, hints
 from isonb_lab.methods.base import Method, Place, SecondPhase
-from isonb_lab.options import option
 
-ENTRY = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)  # of an Args list
-RANGE = re.compile(r" In [\[(](\S+), (\S+)[\])]$")
-FOREIGN = ("group",)  # of a loss, not of a run
+EXCLUDED = ("group",)  # of a loss, not of a run
 
 K = TypeVar("K", bound=type[Any])
 
 
-def options_of(thing: type[Any], without: tuple[str, ...] = ()) -> dict[str, Field[Any]]:
-    """The options of a class by name: default and type by its signature, meaning and range by its Args."""
-    told = dict(ENTRY.findall((inspect.getdoc(thing) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]))
-    options = {}
-    for name, one in inspect.signature(thing).parameters.items():
-        if name not in (*FOREIGN, *without):
-            meaning = " ".join(told[name].split()).removesuffix(".")
-            limits = RANGE.search(meaning)
-            low, high = map(float, limits.groups()) if limits else (None, None)
-            plain, named = _kinds(one, thing)
-            meaning, choices = RANGE.sub("", meaning).removesuffix("."), () if plain else named
-            options[name] = made = option(one.default, meaning, low=low, high=high, choices=choices)
-            made.type = functools.reduce(operator.or_, [*plain, *dict.fromkeys(map(type, named))])
-    return options
-
-
-def _kinds(parameter: inspect.Parameter, thing: type[Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """The types that a value may have, and the values that its ``Literal`` names."""
-    hint = parameter.annotation
-    hint = eval(hint, vars(sys.modules[thing.__module__])) if isinstance(hint, str) else hint
-    several = typing.get_args(hint) if typing.get_origin(hint) is not Literal else ()
-    each = several or (hint,)
-    named = [value for kind in each if typing.get_origin(kind) is Literal for value in typing.get_args(kind)]
-    return [kind for kind in each if typing.get_origin(kind) is not Literal], tuple(named)
-
-
-def takes(subject: type[Any], *, without: tuple[str, ...] = (), **defaults: Any) -> Callable[[K], K]:
-    """A method with the options of ``subject`` before its own; its ``made()`` is the subject with their values.
+def options_from(subject: Any, *, without: tuple[str, ...] = (), **defaults: Any) -> Callable[[K], K]:
+    """A method with the options of ``subject`` before its own; its ``build()`` is the subject with their values.
 
     ``defaults`` are those of the method where they differ; ``without`` names options that it settles itself.
+
+    >>> from isonb.losses import CosRegLoss
+    >>> @options_from(CosRegLoss, weight=2.0)
+    ... class Example(Method):
+    ...     pass
+    >>> Example()
+    Example(weight=2.0)
     """
+    types = hints(subject)
 
     def method(kind: K) -> K:
-        options = options_of(subject, without)
-        for name, part in options.items():
-            part.default = defaults.get(name, part.default)
-            setattr(kind, name, part)
-        kind.__annotations__ = {name: part.type for name, part in options.items()} | dict(kind.__annotations__)
+        options = {name: entry for name, entry in declared(subject).items() if name not in (*EXCLUDED, *without)}
+        for name, entry in options.items():
+            setattr(kind, name, field(default=defaults.get(name, entry.default), metadata=entry.metadata))
+        kind.__annotations__ = {name: types[name] for name in options} | dict(kind.__annotations__)
         kind.subject, kind.taken = staticmethod(subject), tuple(options)
-        kinds = {name: _kinds(inspect.signature(subject).parameters[name], subject) for name in options}
-        kind.words = kind.words | {name: named for name, (plain, named) in kinds.items() if plain and named}
         return typing.cast(K, dataclass(frozen=True)(kind))
 
     return method
 
 
-class PointsAlone(nn.Module):
+class PointsOnly(nn.Module):
     """A loss that takes neither labels nor a shrinkage matrix, so that none is made for it."""
 
     def __init__(self, loss: nn.Module) -> None:
@@ -148,11 +115,11 @@ class FittedModule(nn.Module):
 
 
 class WithLoss(Method):
-    """A loss on the [CLS] vectors of the last layer joins that of the task; :func:`takes` says which."""
+    """A loss on the [CLS] vectors of the last layer joins that of the task; :func:`options_from` says which."""
 
     def penalty(self) -> nn.Module:
-        made: nn.Module = self.made()
-        return made
+        loss: nn.Module = self.build()
+        return loss
 
 
 @dataclass(frozen=True)
@@ -166,7 +133,7 @@ class OnFeatures(Method):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """The transform learned from vectors (n, d)."""
-        learned: Fitted = self.made().fit(rows)
+        learned: Fitted = self.build().fit(rows)
         return learned
 
     def module(self, rows: Tensor, seed: int) -> FittedModule:

@@ -7,11 +7,11 @@ from typing import ClassVar
 from torch import nn
 
 from isonb import losses
-from isonb_lab.methods.shared import PointsAlone, WithLoss, takes
-from isonb_lab.options import option
+from isonb.options import option
+from isonb_lab.methods.shared import PointsOnly, WithLoss, options_from
 
 
-@takes(losses.PersistentEntropyLoss)
+@options_from(losses.PersistentEntropyLoss)
 class Entropy(WithLoss):
     """Minus the persistent entropy of the last layer's [CLS] vectors, label by label, joins the loss.
 
@@ -26,7 +26,7 @@ class Entropy(WithLoss):
 
     def penalty(self) -> nn.Module:
         """The entropy loss, offered labels only if it goes by them."""
-        return super().penalty() if self.per_label else PointsAlone(super().penalty())
+        return super().penalty() if self.per_label else PointsOnly(super().penalty())
 
 
 METHODS = (Entropy,)

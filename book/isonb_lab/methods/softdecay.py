@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from isonb import layers, losses
-from isonb.errors import fail
+from isonb.errors import OptionError, fail
 from isonb.integrations.hidden_states import Pooling
 from isonb.layers.soft_decay import soft_decay
+from isonb.options import option
 from isonb_lab.methods.base import Method, Place, Site
-from isonb_lab.methods.shared import WithLoss, takes
-from isonb_lab.options import OptionError, option
+from isonb_lab.methods.shared import WithLoss, options_from
 
 
 class _WithPads(layers.SoftDecay):
@@ -24,7 +24,7 @@ class _WithPads(layers.SoftDecay):
         return super().forward(x)
 
 
-@takes(layers.SoftDecay, without=("trainable",))
+@options_from(layers.SoftDecay, without=("trainable",))
 class SoftDecayMethod(Method):
     """The singular values of each sentence's tokens are compressed by a layer on the last hidden state.
 
@@ -52,7 +52,7 @@ class SoftDecayMethod(Method):
                 fail(OptionError, want, value, "The paper starts at -0.2 and searches -0.2 to -1.")
 
     def layer(self, dim: int) -> nn.Module:
-        return _WithPads(self.alpha, mode=self.mode) if self.include_pads else self.made()
+        return _WithPads(self.alpha, mode=self.mode) if self.include_pads else self.build()
 
     def learning_rates(self) -> Mapping[str, float]:
         return {} if self.alpha_rate is None else {"raw": self.alpha_rate}
@@ -65,7 +65,7 @@ class SoftDecayMethod(Method):
         return both[: len(first)], both[len(first) :]
 
 
-@takes(losses.SpectrumControlLoss)
+@options_from(losses.SpectrumControlLoss)
 class SpectrumControl(WithLoss):
     """The squared distance of the last layer's largest singular values from a prior curve joins the loss."""
 

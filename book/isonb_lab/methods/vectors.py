@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from isonb import transforms
+from isonb.options import option
 from isonb.transforms.flow import GlowFlow, fit_flow
 from isonb.transforms.sbert_wk import sbert_wk
 from isonb_lab.methods.base import Method, Place, SecondPhase
-from isonb_lab.methods.shared import Fitted, OnFeatures, OnVectors, fewer, takes
-from isonb_lab.options import option
+from isonb_lab.methods.shared import Fitted, OnFeatures, OnVectors, fewer, options_from
 
 
-@takes(transforms.ZeroMean)
+@options_from(transforms.ZeroMean)
 class ZeroMeanMethod(OnVectors):
     """The mean of the vectors is subtracted; their covariance, hence IsoScore, stays."""
 
@@ -24,7 +24,7 @@ class ZeroMeanMethod(OnVectors):
     source: ClassVar[str] = "All-but-the-top (Mu and Viswanath 2018), its first step"
 
 
-@takes(transforms.MeanDirection, without=("renormalize",))
+@options_from(transforms.MeanDirection, without=("renormalize",))
 class MeanDirectionMethod(OnVectors):
     """The mean direction is taken out of unit vectors, which are brought back to length 1."""
 
@@ -32,7 +32,7 @@ class MeanDirectionMethod(OnVectors):
     source: ClassVar[str] = "Mean removal R1 and R2 (Ren, Sun and Liang, arXiv 2511.11041)"
 
 
-@takes(transforms.Whitening)
+@options_from(transforms.Whitening)
 class WhiteningMethod(OnVectors):
     """Mean zero, covariance one, cut to the first ``k`` directions.
 
@@ -43,7 +43,7 @@ class WhiteningMethod(OnVectors):
     source: ClassVar[str] = "BERT-whitening (Su et al. 2021)"
 
 
-@takes(transforms.Whitening, without=("k",))
+@options_from(transforms.Whitening, without=("k",))
 class WhiteBert(OnVectors):
     """Whitening of the masked mean of layers 1 and last, whichever layers the run names."""
 
@@ -58,7 +58,7 @@ class WhiteBert(OnVectors):
         return super().pool(states, mask, (1, -1))
 
 
-@takes(transforms.SoftZCA)
+@options_from(transforms.SoftZCA)
 class SoftZCAMethod(OnVectors):
     """Whitening softened by ``eps``, along the original axes."""
 
@@ -66,7 +66,7 @@ class SoftZCAMethod(OnVectors):
     source: ClassVar[str] = "Soft-ZCA (Diera, Galke and Scherp 2024)"
 
 
-@takes(transforms.AllButTheTop)
+@options_from(transforms.AllButTheTop)
 class AllButTheTopMethod(OnVectors):
     """The mean and the top ``D`` principal directions are removed."""
 
@@ -78,7 +78,7 @@ class AllButTheTopMethod(OnVectors):
         return super().fitted(rows, seed)
 
 
-@takes(transforms.ClusterRemoval, without=("seed",))
+@options_from(transforms.ClusterRemoval, without=("seed",))
 class ClusterRemovalMethod(OnFeatures):
     """In each k-means cluster the mean and the top ``D`` directions are removed.
 
@@ -101,7 +101,7 @@ class ClusterRemovalMethod(OnFeatures):
         return self.fitted(tokens, seed)
 
 
-@takes(GlowFlow, without=("d", "seed"))
+@options_from(GlowFlow, without=("d", "seed"))
 class Flow(OnVectors):
     """A Glow-type flow, trained by maximum likelihood on the vectors it then maps; the encoder stays.
 

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from isonb_lab.options import UNFIT, fitted
+from isonb.options import UNFIT, Domain
 from isonb_lab.pages.errors import ParameterError
 
 Value = int | float | str | bool
@@ -58,10 +58,10 @@ class Parameter:
         ...
         isonb_lab.pages.errors.ParameterError: parameter n must be int, 2..9; got 12. It means: points.
         """
-        limits = {"low": self.low, "high": self.high}
         if self.kind == "bool" and isinstance(value, str):
             value = {"true": True, "false": False}.get(value.strip().lower(), value)
-        taken: Value = fitted(value, (TYPES[self.kind],), choices=self.options, **limits)
+        domain = Domain(() if self.options else (TYPES[self.kind],), self.options, self.low, self.high)
+        taken: Value = domain.fit(value, text=True)
         if taken is UNFIT:
             got = f"got {value!r}.{_meant(str(value), map(str, self.options))} It means: {self.help}."
             raise ParameterError(f"parameter {self.name} must be {self.takes}; {got}")

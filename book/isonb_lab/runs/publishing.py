@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 
 from isonb.errors import InputError
+from isonb.options import describe
 from isonb.runtime.files import replace
 from isonb_lab.methods import method_from, resolved
-from isonb_lab.options import describe
 from isonb_lab.runs.recordings import SCHEMA, RecordedError, recorded
 from isonb_lab.runs.settings import EXPERIMENTS
 from isonb_lab.runs.table import column_order, flat, one_kind_a_column, scan, series_table, table

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from isonb.errors import InputError
+from isonb.options import shown
 from isonb.runtime.files import replace
-from isonb_lab.options import shown
 from isonb_lab.runs.run_ids import run_id
 from isonb_lab.runs.settings import identity
 

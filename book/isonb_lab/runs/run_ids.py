@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from isonb.errors import InputError
-from isonb_lab.options import shown
+from isonb.options import shown
 
 NAMED = ("task", "model", "method", "seed", "inputs")  # the keys that make the readable part of an id
 NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?")

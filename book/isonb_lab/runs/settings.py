@@ -14,15 +14,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from isonb.errors import fail
+from isonb.errors import OptionError, fail
 from isonb.models.locate import spelled
+from isonb.options import Options, build, declared, describe, known_name, option, shown
 from isonb_lab.data.tasks import task_named, task_spelled
 from isonb_lab.methods import Method, method_class
-from isonb_lab.options import OptionError, Options, build, describe, known_name, option, shown
 from isonb_lab.runs.protocols import PROTOCOLS, protocol_of, start
 from isonb_lab.runs.run_ids import as_whole, counted, run_id
 
@@ -158,9 +158,7 @@ class Planned:
     def settings(self) -> Any:
         """The settings of its experiment, typed."""
         kind = EXPERIMENTS[self.experiment]
-        return kind(
-            **{setting.name: self.config[setting.name] for setting in fields(kind) if setting.name in self.config}
-        )
+        return kind(**{name: self.config[name] for name in declared(kind) if name in self.config})
 
     @cached_property
     def method(self) -> Method:
@@ -206,7 +204,7 @@ def identity(config: Mapping[str, Any]) -> dict[str, Any]:
     experiment, method = config["experiment"], config.get("method")
     counting = counted(experiment, config, describe(EXPERIMENTS[experiment]()))
     if method is not None:
-        usual = {setting.name: setting.default for setting in fields(method_class(method["name"]))}
+        usual = {name: entry.default for name, entry in declared(method_class(method["name"])).items()}
         counting["method"] = {"name": method["name"], **counted(method["name"], method, usual)}
     return counting
 
@@ -218,7 +216,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     (:func:`~isonb_lab.runs.protocols.protocol_of`); what is given beside it wins.
     ``experiment`` may be left out where the task tells it. ``inputs`` stands in the configuration of a run whose rows
     or weights are others than those of an earlier run with the same settings (:mod:`isonb_lab.runs.inputs`). Raises
-    :class:`~isonb_lab.options.OptionError`, :class:`~isonb_lab.methods.MethodError` or
+    :class:`~isonb.errors.OptionError`, :class:`~isonb_lab.methods.MethodError` or
     :class:`~isonb_lab.data.tasks.TaskError` before any work starts.
     """
     given = dict(config)
@@ -254,8 +252,8 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_names(names: Iterable[object], where: str) -> None:
-    """Raise :class:`~isonb_lab.options.OptionError`, with the nearest one, for a name that no run has a setting of."""
-    available = dict.fromkeys(setting.name for kind in EXPERIMENTS.values() for setting in fields(kind))
+    """Raise :class:`~isonb.errors.OptionError`, with the nearest one, for a name that no run has a setting of."""
+    available = dict.fromkeys(name for kind in EXPERIMENTS.values() for name in declared(kind))
     for name in names:
         known_name(name, [*NON_SETTING_KEYS, *available], where)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from isonb.options import option
 from isonb_lab.methods import Method
-from isonb_lab.options import option
 
 
 class OffCentre(nn.Module):

@@ -19,10 +19,10 @@ import torch
 from pretraining import PretrainSettings, card, training
 from pretraining.text import Rows, Texts, read_folder, train_tokenizer
 
-from isonb.errors import InputError, fail
+from isonb.errors import InputError, OptionError, fail
 from isonb.models.locate import find
 from isonb.models.text_models import quiet
-from isonb_lab.options import OptionError, build, describe, rules
+from isonb.options import build, describe, rules
 
 # Options that may change when a run is resumed; with another budget the learning rate moves to its new share.
 FREE = ("minutes", "steps", "threads", "device", "about")
@@ -36,7 +36,7 @@ def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress
     """Train until the budget is used, export, and return the folder of the finished model (``out/model``).
 
     ``options`` are those of :class:`PretrainSettings`. An interrupted run in ``out`` is taken up where its last
-    checkpoint stands; a finished one is exported again. Raises :class:`~isonb_lab.options.OptionError` for options
+    checkpoint stands; a finished one is exported again. Raises :class:`~isonb.errors.OptionError` for options
     that can't be used, :class:`~pretraining.text.TextError` for such a text folder, :class:`CheckpointError` for a
     checkpoint of other settings.
     """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from isonb.errors import InputError
+from isonb.errors import InputError, OptionError
 from isonb.models.catalogue import CACHE_VARIABLE
 from isonb.models.loading import load
 from isonb_lab.encoders import lower_layers, state_files
@@ -15,7 +15,6 @@ from isonb_lab.encoders.lower_layers import first_layers, layer_list, trained_ab
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.engines import finetune
 from isonb_lab.methods import method_from
-from isonb_lab.options import OptionError
 from isonb_lab.runs.settings import plan
 from tests.lab.random_models import KINDS, save
 

@@ -6,7 +6,7 @@ import torch
 from cola import cola_rows, save_cola, write_rows
 from pyarrow import parquet
 
-from isonb.errors import InputError
+from isonb.errors import InputError, OptionError
 from isonb.models import catalogue
 from isonb.models.catalogue import ModelError
 from isonb.runtime.tables import SourceError
@@ -14,7 +14,6 @@ from isonb_lab.data import sources
 from isonb_lab.data.tasks import TaskError
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.methods import MethodError
-from isonb_lab.options import OptionError
 from tests.lab import random_models
 
 SMOKE = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"}

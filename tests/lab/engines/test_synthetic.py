@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from isonb.errors import OptionError
 from isonb_lab.data.populations import Points, expected_score, true_score, variances
 from isonb_lab.engines.synthetic import run
-from isonb_lab.options import OptionError
 
 SMOKE = {"experiment": "synthetic", "protocol": "smoke"}
 FIGURE = {

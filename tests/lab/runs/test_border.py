@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from isonb.errors import InputError
+from isonb.options import option
 from isonb_lab import methods
-from isonb_lab.options import option
 from isonb_lab.runs.record import Record, RecordError
 from isonb_lab.runs.settings import plan, resolve
 from isonb_lab.runs.table import table, write_table

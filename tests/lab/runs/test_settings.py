@@ -5,8 +5,8 @@ import shlex
 import pytest
 
 from isonb import cli
+from isonb.errors import OptionError
 from isonb_lab.cli.commands import planned_run
-from isonb_lab.options import OptionError
 from isonb_lab.runs.settings import command, plan, resolve
 from isonb_lab.sweeps.grids import load_grid
 

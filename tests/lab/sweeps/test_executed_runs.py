@@ -87,7 +87,7 @@ def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
 
 
 def test_a_run_that_raises_leaves_a_failed_record_and_the_traceback(template, tmp_path):
-    template("from isonb_lab.options import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
+    template("from isonb.errors import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
     outcome = execute(prepare(CONFIG, tmp_path / "out"))
     assert (outcome.status, outcome.error) == ("failed", "OptionError: rank must be 2; got 3. Fix it.")
     record = read_record(tmp_path / "out" / "records" / f"{outcome.run_id}.json")

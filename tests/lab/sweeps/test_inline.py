@@ -10,7 +10,7 @@ import psutil
 import pytest
 from waiting import gone, until
 
-from isonb_lab.options import OptionError
+from isonb.errors import OptionError
 from isonb_lab.sweeps import inline
 from isonb_lab.sweeps.inline import run_all
 

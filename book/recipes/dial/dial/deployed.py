@@ -192,7 +192,8 @@ def _headed(cloud: Cloud, reader: str, name: str, turned: Callable[[Array], Arra
 def outcomes(cloud: Cloud, reader: str, turned: Callable[[Array], Array], *, held: bool = False) -> dict[str, Array]:
     """What a reader makes of turned vectors, set by set; ``held``: on the data that choose p."""
     if reader == "search":
-        return {"squad": _search(cloud, *(("train", ASKED) if held else ("validation", None)), turned)}
+        split, count = ("train", ASKED) if held else ("validation", None)
+        return {"squad": _search(cloud, split, count, turned)}
     if reader == "similarity":
         return {name: _pairs(cloud, name, turned) for name in (("held",) if held else STS)}
     names = tuple(HEADS) if reader == "linear head" else NEIGHBOURS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isonb_lab.options import Options, option
+from isonb.options import Options, option
 from isonb_lab.runs.manifest import bfloat16_pays
 
 __all__ = ["PretrainSettings"]

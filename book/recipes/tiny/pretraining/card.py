@@ -15,7 +15,7 @@ import torch
 from isonb.models.catalogue import weights_digest
 from isonb.models.locate import find
 from isonb.models.text_models import with_dropout
-from isonb_lab.options import describe
+from isonb.options import describe
 from pretraining import PretrainSettings
 
 if TYPE_CHECKING:

@@ -1,0 +1,113 @@
+"""Options: whatever a class doesn't take is refused when it is built, alike from Python, a file and a command line."""
+
+import inspect
+import math
+import subprocess
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+
+import isonb
+from isonb import layers, losses, transforms
+from isonb.errors import OptionError
+from isonb.options import Options, build, declared, domains
+from isonb_lab.methods import methods
+from isonb_lab.methods.base import Contrast
+from isonb_lab.runs.settings import EXPERIMENTS
+
+PUBLIC = {getattr(room, name) for room in (losses, layers, transforms) for name in room.__all__} | {isonb.GlowFlow}
+MATHS = sorted((it for it in PUBLIC if inspect.isclass(it) and declared(it)), key=lambda it: it.__name__)
+KINDS = [*MATHS, *methods().values(), Contrast, *dict.fromkeys(EXPERIMENTS.values())]
+NEEDED = {layers.IsoBN: {"d": 8}, layers.IsotropyLayer: {"d": 8}, isonb.GlowFlow: {"d": 8}}
+
+
+def wrong(domain):
+    """Values outside of a domain: of other types, without a size, past either end, of no such name."""
+    kinds, named, low, high = domain
+    values = [[1.0], {"a": 1}, torch.ones(2)]
+    values += [] if bool in kinds else [True]
+    values += [] if str in kinds else ["a word"]
+    values += [math.nan, math.inf, -math.inf, 10**400, np.float64("nan")]
+    values += [] if {int, float} & {*kinds, *map(type, named)} else [7, 0.5]
+    values += [0.5] if int in kinds and float not in kinds else []
+    values += [] if type(None) in kinds else [None]
+    values += [low - 1, low - 1e-9] if low is not None else []
+    values += [high + 1, high * (1 + 1e-9) + 1e-9] if high is not None else []
+    return values
+
+
+TABLE = [(kind, name, value) for kind in KINDS for name, domain in domains(kind).items() for value in wrong(domain)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in KINDS for name in domains(kind)],
+    ids=lambda it: getattr(it, "__name__", it),
+)
+def test_what_an_option_does_not_take_is_refused_alike_at_every_door(kind, name):
+    values = [value for owner, option, value in TABLE if (owner, option) == (kind, name)]
+    assert len(values) >= 8
+    for value in values:
+        said = []
+        for door in (lambda given: kind(**given), lambda given: build(kind, given, kind.title())):
+            with pytest.raises(OptionError) as told:
+                door(NEEDED.get(kind, {}) | {name: value})
+            assert type(told.value) is OptionError
+            said.append(str(told.value))
+        assert said[0] == said[1]
+        must, got = said[0].split("; got ", 1)
+        assert must == f"{name} of {kind.title()} must be {domains(kind)[name]}"
+        assert got.endswith(f". It means: {declared(kind)[name].metadata['help']}.")
+
+
+def test_the_table_has_what_was_once_taken_in_silence():
+    table = {(kind.__name__, name, repr(value)) for kind, name, value in TABLE}
+    assert len(table) > 58
+    once = [("PersistentEntropyLoss", "max_dim", "3"), ("PersistentEntropyLoss", "min_points", "1")]
+    once += [("GORLoss", "mean_weight", "nan"), ("IsoScoreLoss", "floor", "2"), ("IsoBN", "momentum", "2")]
+    once += [("SpectrumControlLoss", "c2", "-1"), ("IStarLoss", "weight", "'a word'")]
+    assert [row for row in once if row not in table] == []
+
+
+@pytest.mark.parametrize("kind", MATHS, ids=lambda kind: kind.__name__)
+def test_repr_and_reference_show_every_option(kind):
+    built = kind(**NEEDED.get(kind, {}))
+    assert [name for name in declared(kind) if f"{name}=" not in repr(built)] == []
+    args = kind.__doc__.partition("\nArgs:\n")[2]
+    assert [name for name in declared(kind) if f"\n    {name} (" not in "\n" + args] == []
+    assert "\nArgs:\n" not in args
+    assert list(inspect.signature(kind).parameters) == list(declared(kind))
+
+
+def test_numbers_come_in_the_type_of_the_option():
+    assert repr(isonb.IStarLoss(np.float32(0.5), 1).weight) == "0.5"
+    assert type(isonb.IStarLoss(-1).weight) is float
+    assert type(isonb.Whitening(np.int64(3)).k) is int
+    assert isonb.SIGRegLoss(slices=16.0).slices == 16
+    assert build(isonb.IStarLoss, {"zeta": "1e-1"}, "a file").zeta == 0.1
+    assert isonb.IStarLoss(zeta="auto").zeta == "auto"
+    with pytest.raises(OptionError, match=r"zeta of IStarLoss must be float from 0 to 1 or 'auto'; got '0\.1'"):
+        isonb.IStarLoss(zeta="0.1")
+
+
+def test_a_module_is_an_option_and_trains():
+    layer = isonb.IsotropyLayer(2, torch.nn.PReLU())
+    assert [name for name, _ in layer.named_parameters()] == ["activation.weight", "linear.weight", "linear.bias"]
+    assert layer(torch.tensor([[-1.0, 1.0]])).tolist() == [[-0.25, 1.0]]
+
+
+def test_every_option_says_what_it_means():
+    for kind in KINDS:
+        assert issubclass(kind, Options)
+        for entry in fields(kind):
+            assert not entry.init or entry.metadata["help"][0] != " "
+
+
+def test_nothing_is_read_from_a_docstring():
+    lines = "import isonb, isonb.cli; print(isonb.IStarLoss(zeta=0.3)); isonb.cli.main(['list', 'methods'])"
+    run = subprocess.run([sys.executable, "-OO", "-c", lines], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("IStarLoss(weight=1.0, zeta=0.3, unbiased=False, group='world')")
+    assert "float from 0 to 1 or 'auto'" in " ".join(run.stdout.split())
