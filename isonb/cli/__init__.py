@@ -40,27 +40,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 @functools.cache
 def commands() -> dict[str, Command]:
     """The commands by name: the audit, then those of installed packages."""
-    found = {"audit": Command(add_audit, run_audit)}
+    available = {"audit": Command(add_audit, run_audit)}
     for entry in metadata.entry_points(group=GROUP):
-        found |= entry.load()
-    return found
+        available |= entry.load()
+    return available
 
 
-def _answered(words: list[str]) -> int:
+def _answered(arguments: list[str]) -> int:
     try:
-        if not words:
+        if not arguments:
             _parser().print_help()
             return 0
-        options = _parsed(words)
+        options = _parsed(arguments)
         code = commands()[options.command].run(options)
         sys.stdout.flush()
         return code
     except (InputError, ImportError) as error:
-        told = isinstance(error, InputError | DependencyError)
-        more = "" if told else f". The lab's libraries: {install_line('lab')}"
-        said, *fixes = str(error).split(CODE)
+        expected = isinstance(error, InputError | DependencyError)
+        more = "" if expected else f". The lab's libraries: {install_line('lab')}"
+        sentence, *fixes = str(error).split(CODE)
         lines = [
-            f"error: {on_a_screen(' '.join(said.split()) + more)}",
+            f"error: {on_a_screen(' '.join(sentence.split()) + more)}",
             *(f"    {' '.join(line.split())}" for line in fixes),
         ]
         print("\n".join(map(printable, lines)), file=sys.stderr)
@@ -69,8 +69,8 @@ def _answered(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        kept = words[:1] in (["run"], ["sweep"]) or any(word.startswith("--work") for word in words)
-        print("stopped; the same command goes on from here" if kept else "stopped", file=sys.stderr)
+        resumable = arguments[:1] in (["run"], ["sweep"]) or any(word.startswith("--work") for word in arguments)
+        print("stopped; the same command goes on from here" if resumable else "stopped", file=sys.stderr)
         return 130
     except Exception:  # a fault of isonb: an exit code of its own, since 1 says that a condition held
         traceback.print_exc()
@@ -85,14 +85,14 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}. {self.prog} --help shows what there is")
 
 
-def _parsed(words: Sequence[str]) -> argparse.Namespace:
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The words as options. What is left over after ``-o weight`` was meant as its value."""
-    if words[0] in LAB and words[0] not in commands():
-        raise missing(f"isonb {words[0]}", "isonb-lab", "lab")
+    if arguments[0] in LAB and arguments[0] not in commands():
+        raise missing(f"isonb {arguments[0]}", "isonb-lab", "lab")
     parser = _parser()
-    options, rest = parser.parse_known_args(words)
-    for flag, given in (("-o", "option"), ("--set", "set")):
-        names = [word for word in getattr(options, given, ()) if "=" not in word]
+    options, rest = parser.parse_known_args(arguments)
+    for flag, attribute in (("-o", "option"), ("--set", "set")):
+        names = [word for word in getattr(options, attribute, ()) if "=" not in word]
         if rest and names:
             fix = f"Write {flag} {names[0]}={rest[0]}."
             fail(InputError, f"{flag} must be NAME=VALUE", f"{names[0]!r} and {rest[0]!r}", fix)

@@ -78,24 +78,24 @@ def add_audit(name: str, commands: Any) -> None:
 
 def run_audit(options: argparse.Namespace) -> int:
     """Audit what is named, print what it says, write the reports asked for; 1 where a rule is broken."""
-    words = [text for text in options.fail_on if text in KINDS]
+    parts = [text for text in options.fail_on if text in KINDS]
     limits = [limit(text, RULE) for text in options.fail_on if text not in KINDS]
     for path in (Path(path) for path in (options.html, options.json, options.rows) if path):
         if not path.parent.is_dir():
             fail(AuditError, f"the folder of {path} must exist", str(path.parent), "Make it first.")
     _check_words(options)
     report = (_compared if options.compare else _audited)(options)
-    for path, made in ((options.html, report.html), (options.json, report.to_json), (options.rows, _rows(report))):
+    for path, render in ((options.html, report.html), (options.json, report.to_json), (options.rows, _rows(report))):
         if path:
-            deliver(Path(path), made().encode())
+            deliver(Path(path), render().encode())
     # a report that goes to the standard output has it for itself
     print(report, file=sys.stderr if {options.html, options.json, options.rows} & STDOUT else sys.stdout)
     check_names(limits, report.values(), KINDS)
-    worst = {text: KINDS[: KINDS.index(text) + 1] for text in words}
-    told = [text for text in words if any(one.severity in worst[text] for one in report.findings)]
-    for text in told:
+    worst = {text: KINDS[: KINDS.index(text) + 1] for text in parts}
+    violated = [text for text in parts if any(finding.severity in worst[text] for finding in report.findings)]
+    for text in violated:
         print(f"broken    {text}", file=sys.stderr)
-    return 1 if broken(limits, report.values()) or told else 0
+    return 1 if broken(limits, report.values()) or violated else 0
 
 
 def _rows(report: Any) -> Callable[[], str]:
@@ -107,25 +107,25 @@ def _commands(options: argparse.Namespace, report: Any) -> tuple[str, ...]:
     """What to type next: what is advised, done; or labelled pairs, where the floor is withheld."""
     if not report.sound:
         return ()
-    words = ["isonb", "audit", options.vectors]
+    parts = ["isonb", "audit", options.vectors]
     for name in ("name", "texts", "column", "pool", "prompt", "max_length", "work"):  # all that makes the vectors
-        if (given := getattr(options, name)) not in (None, "auto"):
-            words += [f"--{name.replace('_', '-')}", str(given)]
+        if (setting := getattr(options, name)) not in (None, "auto"):
+            parts += [f"--{name.replace('_', '-')}", str(setting)]
     if report.next_steps:
         pairs = ["--pairs", options.pairs] if options.pairs else []
-        return shlex.join([*words, *pairs, "--fix", "fixed.npy"]), "isonb audit fixed.npy"
+        return shlex.join([*parts, *pairs, "--fix", "fixed.npy"]), "isonb audit fixed.npy"
     if options.pairs or options.queries or report.unrelated is None or report.unrelated.certain:
         return ()
     columns = "row1, row2 and label" if options.texts is None else "text1, text2 and label"
-    command = shlex.join([*words, "--pairs", "pairs.csv"])
+    command = shlex.join([*parts, "--pairs", "pairs.csv"])
     return (f"{command}  # a table of yours: {columns}, 1 for a match, 0 for none",)
 
 
 def _check_words(options: argparse.Namespace) -> None:
     """Words that only some audits know."""
     for word in ("column", "work", "prompt"):
-        if (given := getattr(options, word)) is not None and not options.texts:
-            fail(AuditError, f"--{word} must come with --texts", repr(given), "Leave it out, or name the texts.")
+        if (setting := getattr(options, word)) is not None and not options.texts:
+            fail(AuditError, f"--{word} must come with --texts", repr(setting), "Leave it out, or name the texts.")
     clash = [f"--{name}" for name in ("pairs", "queries") if getattr(options, name)]
     clash += [f"--{name}" for name in ("work", "prompt", "fix") if getattr(options, name) is not None]
     if options.compare and clash:
@@ -141,8 +141,8 @@ def _compared(options: argparse.Namespace) -> Any:
 
     texts = None if options.texts is None else read_texts(options.texts, options.column)
     names = (options.name, options.compare_name or options.name)
-    words = ["sample", "seed", "pool", "max_length", "batch_size", "device"]
-    how = {word: getattr(options, word) for word in words}
+    parts = ["sample", "seed", "pool", "max_length", "batch_size", "device"]
+    how = {word: getattr(options, word) for word in parts}
     return compare(options.vectors, options.compare, texts, names=names, **how)
 
 
@@ -156,8 +156,8 @@ def _audited(options: argparse.Namespace) -> Any:
     if queries is not None:
         named = options.queries_name
         queries = matrix(queries, "queries", named) if texts is None else read_texts(queries, named, "--queries-name")
-    words = ["name", "sample", "seed", "false_match_rate", "pool", "max_length", "batch_size", "device", "work"]
-    how = {word: getattr(options, word) for word in [*words, "prompt", "fix"]}
+    parts = ["name", "sample", "seed", "false_match_rate", "pool", "max_length", "batch_size", "device", "work"]
+    how = {word: getattr(options, word) for word in [*parts, "prompt", "fix"]}
     report = audit(options.vectors, texts, pairs=pairs, queries=queries, **how)
     return dataclasses.replace(report, commands=_commands(options, report))
 
@@ -200,8 +200,8 @@ def _table(path: Path) -> Any:
 def _texts(path: Path, column: str | None, word: str) -> list[str]:
     table = _table(path)
     texts = [field.name for field in table.schema if "string" in str(field.type)]
-    known = [name for name in TEXT if name in texts] or texts
-    name = known[0] if column is None and (len(known) == 1 or known[:1] == ["text"]) else column
+    candidates = [name for name in TEXT if name in texts] or texts
+    name = candidates[0] if column is None and (len(candidates) == 1 or candidates[:1] == ["text"]) else column
     if name not in texts:
         got = f"{len(texts)} columns of text ({', '.join(texts[:8])})" if column is None else repr(column)
         fail(AuditError, f"{word} must name a column of text in {path.name}", got, "Pass one of its columns.")
@@ -219,8 +219,8 @@ def read_pairs(path: str | Path, rows: bool) -> tuple[list[Any], list[Any], list
     sides = next((pair for pair in SIDES if set(pair) <= set(names) and (pair[0] == "row1") == rows), None)
     label = next((name for name in LABELS if name in names), None)
     if sides is None or label is None:
-        wanted = "row1, row2 and label" if rows else "text1, text2 and label"
-        fail(AuditError, f"{path.name} must have the columns {wanted}", ", ".join(names), "Rename its columns.")
+        required = "row1, row2 and label" if rows else "text1, text2 and label"
+        fail(AuditError, f"{path.name} must have the columns {required}", ", ".join(names), "Rename its columns.")
     first, second = (_floats(table, path, name) if rows else table.column(name).to_pylist() for name in sides)
     return first, second, _floats(table, path, label)
 

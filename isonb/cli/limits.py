@@ -66,19 +66,19 @@ def check_names(limits: Sequence[Limit], values: Mapping[str, float | None], als
 
     ``also`` are words that stand beside limits.
     """
-    for one in limits:
-        if one.name not in values:
-            near = ", ".join(difflib.get_close_matches(one.name, [*also, *values], NEAR, 0.0))
-            fail(LimitError, "a rule must name one of what was measured", repr(one.name), f"The nearest are {near}.")
+    for rule in limits:
+        if rule.name not in values:
+            near = ", ".join(difflib.get_close_matches(rule.name, [*also, *values], NEAR, 0.0))
+            fail(LimitError, "a rule must name one of what was measured", repr(rule.name), f"The nearest are {near}.")
 
 
 def broken(limits: Sequence[Limit], values: Mapping[str, float | None]) -> bool:
     """Whether any limit is broken; each one that is, is told on stderr with its value."""
-    passed = [one for one in limits if one.broken_by(values[one.name])]
-    for one in passed:
-        value = values[one.name]
+    passed = [rule for rule in limits if rule.broken_by(values[rule.name])]
+    for rule in passed:
+        value = values[rule.name]
         print(
-            printable(f"broken    {one.text} (it is {'undefined' if value is None else f'{value:.6g}'})"),
+            printable(f"broken    {rule.text} (it is {'undefined' if value is None else f'{value:.6g}'})"),
             file=sys.stderr,
         )
     return bool(passed)

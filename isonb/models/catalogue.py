@@ -167,8 +167,8 @@ def weight_names(folder: Path, files: Collection[str]) -> list[str]:
         raise ValueError(f"has an index of weights ({INDEX}) that must map weights to shards") from error
     for shard in shards:
         if not isinstance(shard, str) or not SHARD.fullmatch(shard):
-            told = f"names {shard!r}; it may name safetensors files beside it alone"
-            raise ValueError(f"has an index of weights ({INDEX}) that {told}")
+            reason = f"names {shard!r}; it may name safetensors files beside it alone"
+            raise ValueError(f"has an index of weights ({INDEX}) that {reason}")
     for shard in sorted(shards - set(files)):
         raise ValueError(f"has no safetensors weights {shard} (all its shards must be there); copy the model again")
     return sorted(shards)
@@ -191,9 +191,9 @@ def fingerprint(folder: Path) -> str:
     folder without weights.
     """
     modules = module_folders(folder)
-    beside = [file for file in folder.iterdir() if file.suffix in MAKING]
+    top_level = [file for file in folder.iterdir() if file.suffix in MAKING]
     below = [file for place in modules for file in place.rglob("*") if file.suffix in (*MAKING, *WEIGHTS)]
-    files = {file.relative_to(folder).as_posix(): file for file in (*beside, *below) if file.is_file()}
+    files = {file.relative_to(folder).as_posix(): file for file in (*top_level, *below) if file.is_file()}
     digests = {name: _digest_of(file) for name, file in files.items()}
     if not modules or (folder / WHOLE).exists() or (folder / INDEX).exists():  # else all modules lie below
         digests["weights"] = weights_digest(folder)

@@ -245,7 +245,7 @@ def encode(
     batch = sentences.batch(range(len(sentences)), "cpu")
     ids, mask = batch["input_ids"], batch["attention_mask"].bool()
     states = torch.zeros(encoder.layers + 1, *ids.shape, encoder.dim)
-    for rows, seen in sentences.passes(encoder, batch_size, f"encode with {encoder.name}", progress):
-        real = torch.where(seen.mask[..., None], seen.hidden, 0.0)
+    for rows, passed in sentences.passes(encoder, batch_size, f"encode with {encoder.name}", progress):
+        real = torch.where(passed.mask[..., None], passed.hidden, 0.0)
         states[:, rows, : real.shape[2]] = real.cpu()
     return Encoded(states, mask, ids)

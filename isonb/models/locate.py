@@ -241,20 +241,20 @@ def _list_on_hub(hub_id: str) -> bool:
     files = {file.rfilename for file in _asked(hub_id).siblings or ()}
     if LIST not in files:
         return False
-    folder, beside = _download(hub_id, None, (LIST,)), {name for name in files if "/" not in name}
+    folder, top_level = _download(hub_id, None, (LIST,)), {name for name in files if "/" not in name}
     try:
         roots = {module.path.partition("/")[0] for module in read_modules(folder) if module.class_name}
-        _download(hub_id, folder.name, {name for name in beside if name.endswith(catalogue.MAKING)})
+        _download(hub_id, folder.name, {name for name in top_level if name.endswith(catalogue.MAKING)})
         roots |= {path.partition("/")[0] for path in module_paths(folder)}
-        below = {name for name in files - beside if name.partition("/")[0] in roots}
+        below = {name for name in files - top_level if name.partition("/")[0] in roots}
         _download(hub_id, folder.name, {name for name in below if name.endswith((*catalogue.MAKING, ".safetensors"))})
         paths = module_paths(folder)
     except ValueError as error:
         reject(hub_id, str(error), error)
     if "" in paths:
-        if why := lacks(folder, beside):
+        if why := lacks(folder, top_level):
             reject(hub_id, f"its repository {why}")
-        _download(hub_id, folder.name, catalogue.weight_names(folder, beside))
+        _download(hub_id, folder.name, catalogue.weight_names(folder, top_level))
     if why := catalogue.unsafe(folder):
         reject(hub_id, f"{folder} {why}")
     return True

@@ -113,7 +113,7 @@ def module_paths(folder: Path) -> list[str]:
     for module in read_modules(folder):
         inside = (folder / module.path).is_dir() and CLASSES.get(module.kind) in ROUTERS
         routed = routes_of(folder / module.path)[1] if inside else [Module("", "", "")]
-        paths += [(PurePosixPath(module.path) / one.path).as_posix() for one in routed]
+        paths += [(PurePosixPath(module.path) / inner.path).as_posix() for inner in routed]
     return ["" if path == "." else path for path in paths]
 
 

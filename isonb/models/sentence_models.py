@@ -111,7 +111,7 @@ def _built(folder: Path, module: Module) -> Any:
     more = {}
     if module.class_name in ROUTERS:
         _, routed = routes_of(folder / module.path)
-        more["module_classes"] = {one.kind: _class(one.class_name) for one in routed}
+        more["module_classes"] = {inner.kind: _class(inner.class_name) for inner in routed}
     return _class(module.class_name).load(
         str(folder), subfolder=module.path, local_files_only=True, model_kwargs={"use_safetensors": True}, **more
     )
@@ -140,9 +140,11 @@ def _check(folder: Path, module: Module) -> None:
 def _check_dense(place: Path) -> None:
     from torch.nn.modules import activation
 
-    known = {f"{activation.__name__}.{name}" for name in activation.__all__} | {"torch.nn.modules.linear.Identity"}
+    activations = {f"{activation.__name__}.{name}" for name in activation.__all__} | {
+        "torch.nn.modules.linear.Identity"
+    }
     named = read_json(place / "config.json").get("activation_function", "torch.nn.modules.linear.Identity")
-    if named not in known:
+    if named not in activations:
         raise ValueError(f"it has the activation {named}, which is none of torch.nn")
 
 

@@ -48,11 +48,11 @@ def read_any_config(folder: Path) -> Any:
     from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
 
     with quiet():
-        given, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
-        if "auto_map" in given and given.get("model_type") not in CONFIG_MAPPING:
-            told = f"its architecture {given.get('model_type')!r} needs code from the model's repository"
-            raise ValueError(f"{told}, which is never run")
-        check_attention(given)
+        saved, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
+        if "auto_map" in saved and saved.get("model_type") not in CONFIG_MAPPING:
+            reason = f"its architecture {saved.get('model_type')!r} needs code from the model's repository"
+            raise ValueError(f"{reason}, which is never run")
+        check_attention(saved)
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if getattr(config, "transformers_weights", None) not in (None, WHOLE, INDEX):
         raise ValueError(f"its configuration names other weights, {config.transformers_weights!r}")
@@ -60,25 +60,25 @@ def read_any_config(folder: Path) -> Any:
     return config
 
 
-def check_attention(given: Any) -> None:
+def check_attention(saved: Any) -> None:
     """ValueError for a configuration that asks for a kernel of the hub, ``organisation/name``: that is code."""
-    if not isinstance(given, dict):
+    if not isinstance(saved, dict):
         return
-    for key, value in given.items():
+    for key, value in saved.items():
         if key.strip("_").removesuffix("_internal") in ("attn_implementation", "experts_implementation"):
-            for one in value.values() if isinstance(value, dict) else [value]:
-                if "/" in str(one):
-                    raise ValueError(f"its configuration asks for the kernel {one!r} of the hub, which is never run")
+            for kernel in value.values() if isinstance(value, dict) else [value]:
+                if "/" in str(kernel):
+                    raise ValueError(f"its configuration asks for the kernel {kernel!r} of the hub, which is never run")
         check_attention(value)
 
 
 def check_size(config: Any) -> None:
     """ValueError for a model that the machine can't hold in float32, by the sizes in its configuration."""
-    given = [getattr(config, name, None) for name in SIZES]
-    layers, width, inner, words, positions = (size if isinstance(size, int) else 0 for size in given)
+    saved = [getattr(config, name, None) for name in SIZES]
+    layers, width, inner, vocabulary, positions = (size if isinstance(size, int) else 0 for size in saved)
     if layers > MOST_LAYERS:
         raise ValueError(f"its configuration has {layers} layers, where {MOST_LAYERS} are the most")
-    rows = words + (0 if getattr(config, "rope_parameters", None) else positions)
+    rows = vocabulary + (0 if getattr(config, "rope_parameters", None) else positions)
     need = 4 * width * (rows + layers * (4 * width + 2 * inner))
     if need > memory():
         raise ValueError(

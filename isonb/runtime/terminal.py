@@ -50,7 +50,7 @@ def screen(text: str) -> str:
 def _signs(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
     letters = error.object[error.start : error.end]
-    return "".join(SIGNS.get(one, one.encode("unicode_escape").decode()) for one in letters), error.end
+    return "".join(SIGNS.get(letter, letter.encode("unicode_escape").decode()) for letter in letters), error.end
 
 
 codecs.register_error("isonb.signs", _signs)

@@ -109,9 +109,9 @@ class Printed(ABC):
 def plain(value: Any) -> Any:
     """A value for JSON: a number that is not finite is None."""
     if isinstance(value, dict):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -184,7 +184,7 @@ def _lines(block: Block) -> list[str]:
             for row in rows
         ]
         remarks = [row[-1] if block.remarks else "" for row in block.rows]
-        return [first, *(part for line, told in zip(lines, remarks, strict=True) for part in _remarked(line, told))]
+        return [first, *(part for line, remark in zip(lines, remarks, strict=True) for part in _remarked(line, remark))]
     if isinstance(block, Code):
         return [f"    {line}" for line in block.lines]
     return [_folded(block.text if isinstance(block, Strong) else block, 0)]
@@ -239,11 +239,11 @@ def _element(block: Block) -> str:
 def _drawable(value: Any) -> Any:
     """A part of a chart without control characters, which a picture can't hold (its library ends the process)."""
     if isinstance(value, dict):
-        return {key: _drawable(one) for key, one in value.items()}
+        return {key: _drawable(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_drawable(one) for one in value]
+        return [_drawable(item) for item in value]
     return spelled(value) if isinstance(value, str) else value
 
 
-def _cell(tag: str, text: str, left: bool) -> str:
-    return f"<{tag}{' scope=col' * (tag == 'th')}{' class=text' * left}>{html.escape(text)}</{tag}>"
+def _cell(tag: str, text: str, to_left: bool) -> str:
+    return f"<{tag}{' scope=col' * (tag == 'th')}{' class=text' * to_left}>{html.escape(text)}</{tag}>"

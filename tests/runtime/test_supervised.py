@@ -73,32 +73,28 @@ def test_work_is_done_without_importing_isonb_or_torch(temporary, tmp_path, erro
     work = {"word": "tree \N{EVERGREEN TREE}", "error": error, "code": code}
     environment = {"PYTHONIOENCODING": "utf-8"}
     process = SupervisedProcess(work, tmp_path / "log", function="leashed:report", environment=environment)
-    said = process.wait(threading.Event())
-    assert (said.kind, said.text[:7]) == answer
-    assert len(said.text) <= LONGEST_TEXT
+    found = process.wait(threading.Event())
+    assert (found.kind, found.text[:7]) == answer
+    assert len(found.text) <= LONGEST_TEXT
     first, *traceback = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     assert first == "tree \N{EVERGREEN TREE} [] True"
     assert [line for line in traceback if line.strip()][-1:] == ([f"ValueError: {error}"] if error else [])
     assert list(temporary.iterdir()) == []
 
 
-def test_stopping_it_ends_what_it_started(temporary, tmp_path):
+@pytest.mark.parametrize("way", ["stopped", "killed"])
+def test_what_it_started_ends_with_it(temporary, tmp_path, way):
     process = SupervisedProcess({"pids": str(tmp_path / "pids")}, tmp_path / "log", function="leashed:hang")
-    started = pids(tmp_path / "pids")
-    stop = threading.Event()
-    stop.set()
-    assert process.wait(stop).kind == "stopped"
-    assert all(gone(pid) for pid in started)
-    assert list(temporary.iterdir()) == []
-
-
-def test_a_killed_process_takes_along_what_it_had_started(temporary, tmp_path):
-    process = SupervisedProcess({"pids": str(tmp_path / "pids")}, tmp_path / "log", function="leashed:hang")
-    process, helper = pids(tmp_path / "pids")
-    os.kill(process, signal.SIGKILL)
-    said = process.wait(threading.Event())
-    assert (said.kind, "SIGKILL" in said.text) == ("ProcessEnded", True)
-    assert gone(helper)
+    started, stop = pids(tmp_path / "pids"), threading.Event()
+    if way == "stopped":
+        stop.set()
+    else:
+        os.kill(started[0], signal.SIGKILL)
+    answer = process.wait(stop)
+    assert (answer.kind, "SIGKILL" in answer.text) == {"stopped": ("stopped", False), "killed": ("ProcessEnded", True)}[
+        way
+    ]
+    assert all(map(gone, started))
     assert list(temporary.iterdir()) == []
 
 

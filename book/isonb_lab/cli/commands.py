@@ -25,7 +25,7 @@ from isonb_lab.runs.record import read_record
 from isonb_lab.runs.settings import Planned, plan
 from isonb_lab.runs.table import check_table, glued, scan, table, write_table
 from isonb_lab.sweeps.cost import Estimate, estimate, needs
-from isonb_lab.sweeps.execution import Prepared, execute, known, prepare
+from isonb_lab.sweeps.execution import Prepared, earlier_outcome, execute, prepare
 from isonb_lab.sweeps.gpus import visible
 from isonb_lab.sweeps.grids import about_grid, load_grid
 from isonb_lab.sweeps.outcomes import Report
@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace) -> int:
     limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
     planned, out = planned_run(options), Path(options.out)
     run = prepare(planned, out, retry_failed=options.retry_failed, **_kept(options))
-    if known(run) is None:
+    if earlier_outcome(run) is None:
         run = replace(run, planned=preflight(run.planned, run.data))
     print(title(planned.config), flush=True)
     if run.differs:
@@ -122,7 +122,7 @@ def _sweep(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0 if all(need.there for need in required) else 2
     if not todo:
-        over = Report([outcome for run in prepared if (outcome := known(run))])
+        over = Report([outcome for run in prepared if (outcome := earlier_outcome(run))])
         print(over)
         return over.exit_code
     if not options.yes and not all(need.there for need in required):
@@ -140,7 +140,7 @@ def _todo(runs: Sequence[Prepared], options: argparse.Namespace) -> list[Planned
     """The runs that have no record yet, after saying how many have one."""
     records = scan(folder).records if (folder := Path(options.out) / "records").is_dir() else {}
     ended = {run.run_id: records[run.run_id].status for run in runs if run.run_id in records}
-    over = [run.run_id for run in runs if known(run)]
+    over = [run.run_id for run in runs if earlier_outcome(run)]
     complete, failed = (list(ended.values()).count(status) for status in ("complete", "failed"))
     todo = {run.run_id: run.planned for run in runs if run.run_id not in over}
     print(f"runs      {len(runs)}: {complete} recorded, {failed} failed before, {len(todo)} to do")

@@ -81,8 +81,8 @@ def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     if not path.is_file():
         options = [option for option in method if option != "name"]
         return [f"control   {name}, not in {out}: the same with {method_flags(method, options)}"]
-    values = {one: value for one, value, _ in scores(read_record(path))}
-    lines = [f"{one} {values[one]:.4f}" for one, _, _ in scores(record) if values.get(one) is not None]
+    values = {metric: value for metric, value, _ in scores(read_record(path))}
+    lines = [f"{metric} {values[metric]:.4f}" for metric, _, _ in scores(record) if values.get(metric) is not None]
     return [f"control   {name}: {', '.join(lines)}; isonb compare {out} judges it over seeds"]
 
 

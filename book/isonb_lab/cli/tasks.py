@@ -28,8 +28,8 @@ def named(options: argparse.Namespace) -> str:
     if flags and not is_file:
         flag = "--" + next(iter(flags)).replace("_", "-")
         fail(TaskError, f"{flag} is for files of your own", repr(options.task), "Leave it out, or name a file.")
-    words = {key: tuple(map(str.strip, value.split(","))) if key in LISTS else value for key, value in flags.items()}
-    return with_options(options.task, words) if is_file else str(options.task)
+    parts = {key: tuple(map(str.strip, value.split(","))) if key in LISTS else value for key, value in flags.items()}
+    return with_options(options.task, parts) if is_file else str(options.task)
 
 
 def check(options: argparse.Namespace) -> int:
@@ -96,8 +96,8 @@ def _values(task: OwnTask, values: list[Any]) -> str:
     if not task.labels:
         return f", {task.target} from {min(values):g} to {max(values):g}"
     counts = Counter(values)
-    words = [f"{number} {label} {counts[number]}x" for number, label in enumerate(task.labels)]
-    return ": " + ", ".join(words[:MOST]) + (f" and {len(words) - MOST} more" if len(words) > MOST else "")
+    parts = [f"{number} {label} {counts[number]}x" for number, label in enumerate(task.labels)]
+    return ": " + ", ".join(parts[:MOST]) + (f" and {len(parts) - MOST} more" if len(parts) > MOST else "")
 
 
 def _rows(task: OwnTask, width: int) -> list[tuple[str, str]]:
@@ -105,10 +105,10 @@ def _rows(task: OwnTask, width: int) -> list[tuple[str, str]]:
     rows = []
     for number, row in enumerate(task.tables[task.splits[0]].slice(0, SHOWN).to_pylist(), start=1):
         value = row[task.target]
-        words = value["text"][0] if task.kind == "span" else task.labels[value] if task.labels else f"{value:g}"
-        room = max(SHORTEST, (width - 12 - len(words) - 4) // len(task.inputs) - 3)
+        parts = value["text"][0] if task.kind == "span" else task.labels[value] if task.labels else f"{value:g}"
+        room = max(SHORTEST, (width - 12 - len(parts) - 4) // len(task.inputs) - 3)
         texts = [_cut(" ".join(row[column].split()), room) for column in task.inputs]
-        rows.append((f"row {number}", f"{' | '.join(texts)} -> {words}"))
+        rows.append((f"row {number}", f"{' | '.join(texts)} -> {parts}"))
     return rows
 
 

@@ -98,8 +98,8 @@ def _pairs(mine: pd.DataFrame, theirs: pd.DataFrame | None, names: Mapping[str, 
     return pairs
 
 
-def _is(method: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(method.get(name) == value for name, value in wanted.items())
+def _is(method: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    return all(method.get(name) == value for name, value in options.items())
 
 
 def _paired(

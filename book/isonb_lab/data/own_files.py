@@ -26,8 +26,8 @@ def read_place(place: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]
         return {"": read_file(place)}, {}
     if any((place / name).is_file() for name in SAVED):
         return _saved(place)
-    known = (*TRAINING, *EVALUATION)
-    files = {path.stem: path for path in sorted(place.iterdir()) if path.suffix in READERS and path.stem in known}
+    splits = (*TRAINING, *EVALUATION)
+    files = {path.stem: path for path in sorted(place.iterdir()) if path.suffix in READERS and path.stem in splits}
     if not files:
         what = f"{place} must be a saved data set, or hold train and validation files ({', '.join(READERS)})"
         got = ", ".join(sorted(path.name for path in place.iterdir())[:8]) or "an empty folder"

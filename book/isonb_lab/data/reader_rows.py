@@ -39,6 +39,6 @@ def searched(data: str | Path | None) -> tuple[list[str], list[str]]:
 def readers_fingerprint(data: str | Path | None) -> str:
     """sha256 of all that the readers read."""
     parts = [labelled_rows(task, split, data) for task, split in HEAD_SPLITS]
-    found = ({"question": one, "context": other} for one, other in zip(*searched(data), strict=True))
-    prints = "\n".join(map(fingerprint, [*parts, scored_pairs(data), found]))
+    pairs = ({"question": question, "context": other} for question, other in zip(*searched(data), strict=True))
+    prints = "\n".join(map(fingerprint, [*parts, scored_pairs(data), pairs]))
     return hashlib.sha256(prints.encode()).hexdigest()

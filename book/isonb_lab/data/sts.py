@@ -140,4 +140,6 @@ def gains(final: Sequence[float], plain: Sequence[float], gold: Gold, seed: int)
     by_protocol = dict.fromkeys(PROTOCOLS, whole)
     if len(parts) != 1:
         by_protocol |= {p: gain(parts, p == "weighted") if parts else undefined for p in ("mean", "weighted")}
-    return {f"difference.spearman.{p}{end}": value for p, one in by_protocol.items() for end, value in one.items()}
+    return {
+        f"difference.spearman.{p}{end}": value for p, gained in by_protocol.items() for end, value in gained.items()
+    }

@@ -41,8 +41,8 @@ PARTS: dict[str, dict[str, tuple[Part, ...]]] = {
 
 
 def _task(row: Mapping[str, str]) -> Task:
-    words = ("inputs", "metrics", "splits", "subsets")
-    lists: dict[str, Any] = {name: tuple(row[name].split()) for name in words}
+    list_columns = ("inputs", "metrics", "splits", "subsets")
+    lists: dict[str, Any] = {name: tuple(row[name].split()) for name in list_columns}
     lists["labels"] = tuple(filter(None, row["labels"].split(";")))
     plain: dict[str, Any] = {name: row[name] for name in ("name", "kind", "target", "folder", "note")}
     plain |= {"hub": row["hub"] or None, "config": row["config"] or None, "parts": PARTS.get(row["name"], {})}
@@ -96,5 +96,5 @@ def generated_rows(name: str, split: str) -> Any:
 
     # english_sts: the same pairs as english_similarity, to be scored by cosine without training
     home = "similarity" if name == "english_sts" else name.removeprefix("english_")
-    wanted = (compute.field("task") == home) & (compute.field("split") == split)
-    return parquet.read_table(HERE / "english.parquet", columns=list(GENERATED[name].columns), filters=wanted)
+    selection = (compute.field("task") == home) & (compute.field("split") == split)
+    return parquet.read_table(HERE / "english.parquet", columns=list(GENERATED[name].columns), filters=selection)

@@ -74,8 +74,8 @@ def distinct(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], Te
     (['a', 'b', 'c'], tensor([0, 1]), tensor([1, 2]))
     """
     place = {text: i for i, text in enumerate(dict.fromkeys([*first, *second]))}
-    one, other = (torch.tensor([place[text] for text in side]) for side in (first, second))
-    return list(place), one, other
+    mine, other = (torch.tensor([place[text] for text in side]) for side in (first, second))
+    return list(place), mine, other
 
 
 @torch.no_grad()

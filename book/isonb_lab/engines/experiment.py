@@ -20,20 +20,20 @@ from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.settings import Planned, plan
 
 
-def run(given: Mapping[str, Any] | Planned, **options: Any) -> Record:
-    """The record of the run that ``given`` describes (see :func:`~isonb_lab.runs.settings.plan`), unwritten.
+def run(request: Mapping[str, Any] | Planned, **options: Any) -> Record:
+    """The record of the run that ``request`` describes (see :func:`~isonb_lab.runs.settings.plan`), unwritten.
 
     Whatever can be wrong with configuration, model and data is told before any work starts
     (:func:`~isonb_lab.engines.preflight.preflight`). The same configuration gives the same metrics and series on the
     same machine.
 
     Args:
-        given: a configuration, or a run that is written out.
+        request: a configuration, or a run that is written out.
         options: ``data``, a folder in the hub's layout, "hub", or None for the folder in ISONB_DATA and else the hub;
             ``work``, a folder for checkpoints; ``progress``; and what is left beside the record: ``report_to`` names
             trackers, as the Trainer's, ``predictions`` a file for a table, as its suffix says.
     """
-    planned = plan(given)
+    planned = plan(request)
     engine: Any = importlib.import_module(f"isonb_lab.engines.{planned.experiment}")
     record: Record = engine.run(planned, **options)
     return record

@@ -45,10 +45,10 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
     tuned, splits = planned.experiment in FINE_TUNING, task.used_splits
     read = [(task, split) for split in splits]
     read += [(task_named(name), split) for name, split in SPLITS] if getattr(settings, "readers", False) else []
-    for one, split in read:  # rows that are nowhere are told of first: to look for them costs least
-        if one.hub is not None and (folder := sources.data_folder(data)) is not None:
-            split_files(one, folder, split)
-    for hub in dict.fromkeys(one.hub for one, _ in read if one.hub and sources.data_folder(data) is None):
+    for needed, split in read:  # rows that are nowhere are told of first: to look for them costs least
+        if needed.hub is not None and (folder := sources.data_folder(data)) is not None:
+            split_files(needed, folder, split)
+    for hub in dict.fromkeys(needed.hub for needed, _ in read if needed.hub and sources.data_folder(data) is None):
         sources.place_on_hub(hub)
     model = locate.find(settings.model)
     if tuned or not planned.method.post_hoc:

@@ -49,10 +49,10 @@ def read(run_: Finetuning, module: nn.Module | None, data: str | Path | None) ->
             metrics[f"reader.{name}.{task}"] = score([metric], predicted, list(test["label"]))[metric]
         metrics |= _roundness(unseen, f"reader.linear_head.{task}", f"reader.neighbours.{task}")
     pairs = scored_pairs(data)
-    one, other = (vectors(list(pairs[side])) for side in ("sentence1", "sentence2"))
-    cosines = F.cosine_similarity(one, other).tolist()
+    first, other = (vectors(list(pairs[side])) for side in ("sentence1", "sentence2"))
+    cosines = F.cosine_similarity(first, other).tolist()
     metrics[f"reader.cosine.{PAIRS}"] = spearman(cosines, [float(score) for score in pairs["score"]])
-    metrics |= _roundness(torch.cat([one, other]), f"reader.cosine.{PAIRS}")
+    metrics |= _roundness(torch.cat([first, other]), f"reader.cosine.{PAIRS}")
     questions, paragraphs = map(vectors, searched(data))
     metrics[f"reader.search.{SEARCH}"] = search(questions, paragraphs)
     return metrics | _roundness(torch.cat([questions, paragraphs]), f"reader.search.{SEARCH}")
@@ -73,8 +73,8 @@ def linear_head(train: Tensor, labels: Tensor, test: Tensor) -> list[int]:
     turned, best, chosen = u.mT @ (y - offset), float("inf"), None
     for penalty in PENALTIES:
         shrunk = s.square() / (s.square() + penalty)
-        left = (y - offset) - u @ (shrunk[:, None] * turned)
-        out = left / (1 - u.square() @ shrunk - 1 / len(x))[:, None]
+        residual = (y - offset) - u @ (shrunk[:, None] * turned)
+        out = residual / (1 - u.square() @ shrunk - 1 / len(x))[:, None]
         if (error := float(out.square().mean())) < best:
             best, chosen = error, (s / (s.square() + penalty))[:, None] * turned
     assert chosen is not None

@@ -223,15 +223,15 @@ def second(
 ) -> tuple[Tensor, nn.Module]:
     """Stage 3 on cached features: the logits of the validation rows after it, and the module that it has trained."""
     seed, cached = run_.settings.seed, {name: features(run_, split) for name, split in run_.splits.items()}
-    train, validation, held = cached["train"], cached["validation"], cached.get("held")
+    train, validation, held_out = cached["train"], cached["validation"], cached.get("held")
 
     def score(model: SecondModel) -> dict[str, float]:
-        return run_.watched.score(model.logits(validation if held is None else held))
+        return run_.watched.score(model.logits(validation if held_out is None else held_out))
 
     torch.manual_seed(seed)
     phase = run_.method.second(train.cloud, seed)
     model = SecondModel(run_.model, phase, train.cloud.shape[-1], run_.task.outputs).to(run_.device)
-    select = held is not None
+    select = held_out is not None
     series.update(fit_second(model, phase, train, score, seed=seed, select=select, progress=progress))
     with torch.no_grad():
         points = phase.module(validation.cloud)[:CLOUD_ROWS]

@@ -161,8 +161,8 @@ class _Run:
             with torch.no_grad():
                 vectors = _finite(phase.module.to(device).eval()(vectors), "the second phase")
         with strict(), torch.no_grad():
-            one, other = method.transform(*self.sides(vectors), seed)
-        final = _finite(one, "transforming").float(), _finite(other, "transforming").float()
+            mine, other = method.transform(*self.sides(vectors), seed)
+        final = _finite(mine, "transforming").float(), _finite(other, "transforming").float()
         return self.sides(_finite(plain, "encoding")), final, series
 
     def _pool(self, method: Method) -> Pool:

@@ -83,25 +83,25 @@ def run(
     hidden = None if progress else True
     with tqdm(total=settings.sample_rows, desc="points", unit="", leave=False, disable=hidden) as bar:
 
-        def seen(x: Tensor) -> Tensor:
+        def counted(x: Tensor) -> Tensor:
             everything.update(x)
             bar.update(x.shape[:-1].numel())
             return x
 
         for block in points.blocks(settings.shrinkage_rows):
-            seen(block)
+            counted(block)
         cov = everything.cov
         metrics: dict[str, float | None] = {"shrinkage.isoscore": float(isoscore_from_cov(cov))}
         for size in sizes:
             count, most = settings.samples(size), max(1, AT_ONCE // size)
             several = [min(most, count - start) for start in range(0, count, most)]
-            draws = (seen(points.draw(m * size).view(m, size, -1)) for m in several)
+            draws = (counted(points.draw(m * size).view(m, size, -1)) for m in several)
             measured = [_measured(x, zetas, cov) for x in draws]
             joined = {name: torch.cat([some[name] for some in measured]).double().cpu() for name in measured[0]}
             for name, value in _values(settings, size, zetas, joined).items():
                 series.setdefault(f"size.{name}", []).append((float(size), value))
         for block in points.blocks(settings.sample_rows - int(everything.n)):
-            seen(block)
+            counted(block)
     metrics["all.isoscore"] = float(isoscore_from_cov(everything.cov))
     metrics["true.isoscore"] = true_score(settings.spectrum, settings.dim)
     drawn = f"{settings.spectrum} {settings.tail} points in {settings.dim} dimensions, seed {settings.seed}"
@@ -114,9 +114,9 @@ def _measured(x: Tensor, zetas: list[float], cov: Tensor) -> dict[str, Tensor]:
     numbers = {"total": total, "square": square}
     numbers |= {"auto.isoscore_star": isoscore_star(x, "auto"), "auto.zeta": shrinkage_intensity(x)}
     small = x.shape[-2] < x.shape[-1]
-    own = None if small else torch.stack([Moments().update(sample).cov for sample in x])
+    covs = None if small else torch.stack([Moments().update(sample).cov for sample in x])
     for zeta in zetas:
-        star = isoscore_star(x, zeta, cov) if own is None else isoscore_from_cov(torch.lerp(own, cov, zeta))
+        star = isoscore_star(x, zeta, cov) if covs is None else isoscore_from_cov(torch.lerp(covs, cov, zeta))
         numbers[f"zeta{zeta:g}.isoscore_star"] = star
     return numbers
 

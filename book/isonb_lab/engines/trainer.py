@@ -83,7 +83,7 @@ def train(
         data_collator=DataCollatorWithPadding(run_.encoder.tokenizer),
         train_dataset=run_.splits["train"].tokens,
         eval_dataset=shown,
-        compute_metrics=lambda said: watched.score(shown.back(said.predictions[0])),
+        compute_metrics=lambda prediction: watched.score(shown.back(prediction.predictions[0])),
         settings=settings,
         rates=method.learning_rates(),
         penalty=run_.penalty,

@@ -133,8 +133,8 @@ class SentenceSums(_Streamed):
     @property
     def pooled(self) -> Tensor:
         """Singular values of all sentences in one list."""
-        kept = self.values if self.usable else []
-        return torch.cat([torch.empty(0, dtype=torch.float64), *kept])
+        values = self.values if self.usable else []
+        return torch.cat([torch.empty(0, dtype=torch.float64), *values])
 
     def measures(self) -> Values:
         """Means over sentences, and shape of the pooled singular values."""

@@ -43,8 +43,8 @@ def grid_blocks(path: str | Path, size: str) -> list[tuple[str, Any]]:
     """
     grid = _read(path)
     if size not in grid or size not in SIZES:
-        known = ", ".join(name for name in SIZES if name in grid)
-        fail(GridError, f"the size must be one that {path} has", repr(size), f"It has: {known}.")
+        sizes = ", ".join(name for name in SIZES if name in grid)
+        fail(GridError, f"the size must be one that {path} has", repr(size), f"It has: {sizes}.")
     blocks = grid[size] if isinstance(grid[size], list) else [grid[size]]
     return [(f"{path}, {size}, block {number}", block) for number, block in enumerate(blocks, start=1)]
 
@@ -65,14 +65,14 @@ def _choices(key: str, value: Any, where: str) -> list[Any]:
     if not values:
         fail(GridError, f"{key} of {where} must have at least one value", "an empty list", "Leave the key out.")
     choices: list[Any] = []
-    for one in values:
-        if key == "method" and isinstance(one, dict):
-            choices += combinations(f"{where}, method", one)
-        elif one is None or isinstance(one, str | bool | int | float):
-            choices.append(one)
+    for choice in values:
+        if key == "method" and isinstance(choice, dict):
+            choices += combinations(f"{where}, method", choice)
+        elif choice is None or isinstance(choice, str | bool | int | float):
+            choices.append(choice)
         else:
             must = f"{key} of {where} must be text, a number, true/false or a list"
-            fail(GridError, must, repr(one)[:80], "A list means each of its values; lists in lists have no meaning.")
+            fail(GridError, must, repr(choice)[:80], "A list means each of its values; lists in lists have no meaning.")
     return choices
 
 
@@ -122,11 +122,11 @@ def _read(path: str | Path) -> dict[str, Any]:
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: the 45th of a 13th month
         got = f"{in_one_line(error)} in {path}"
         fail(GridError, "a grid must be a readable YAML file of plain values", got, "Correct it.")
-    known = ", ".join(SIZES)
+    sizes = ", ".join(SIZES)
     if not isinstance(grid, dict) or not set(grid) & set(SIZES):
-        fail(GridError, f"a grid must have blocks under {known}", f"neither of them in {path}", "Write one.")
+        fail(GridError, f"a grid must have blocks under {sizes}", f"neither of them in {path}", "Write one.")
     if odd := [key for key in grid if key not in (*SIZES, "about", "plan")]:
-        fail(GridError, f"a grid has the keys about, plan, {known}", f"{odd[0]!r} in {path}", "Rename or remove it.")
+        fail(GridError, f"a grid has the keys about, plan, {sizes}", f"{odd[0]!r} in {path}", "Rename or remove it.")
     for key in ("about", "plan"):
         if not isinstance(grid.get(key, ""), str):
             fail(GridError, f"{key} must be text", f"{grid[key]!r} in {path}", "Put it in quotes.")

@@ -54,14 +54,14 @@ def publish(
     defaults = defaults_of(runs)
     if add:
         before = recorded(name, out)
-        kept = _described(before.runs, before.defaults, defaults)
+        earlier = _described(before.runs, before.defaults, defaults)
         for kind, options in before.defaults.items():  # what was recorded stays described by the defaults of its time
             defaults[kind] = defaults.get(kind, {}) | dict(options)
         runs, logged = (
             pd.concat([old[~old["run_id"].isin(new["run_id"])], new]).sort_values(
                 "run_id", kind="stable", ignore_index=True
             )
-            for old, new in ((kept, runs), (before.series, logged))
+            for old, new in ((earlier, runs), (before.series, logged))
         )
         runs = runs[sorted(runs.columns, key=column_order)]
         series = tuple(sorted({*before.manifest["series"], *series}))

@@ -37,8 +37,8 @@ def run_id(config: Mapping[str, Any]) -> str:
     (True, 'cola-minilm-istar-s1-abe677a1aa81')
     """
     digits = hashlib.sha256(canonical(config).encode()).hexdigest()[:12]
-    words = [_word(key, config[key]) for key in NAMED if config.get(key) is not None]
-    return "-".join([*filter(None, words), digits]) if any(words) else f"run-{digits}"
+    parts = [_word(key, config[key]) for key in NAMED if config.get(key) is not None]
+    return "-".join([*filter(None, parts), digits]) if any(parts) else f"run-{digits}"
 
 
 def counted(kind: str, values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:

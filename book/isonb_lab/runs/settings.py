@@ -179,18 +179,18 @@ class Planned:
         return Planned, (self.config, self.run_id, self.checked, self.plan)
 
 
-def plan(given: Mapping[str, Any] | Planned) -> Planned:
-    """The run that ``given`` describes: a configuration as in :func:`resolve`, or a run that is written out already.
+def plan(request: Mapping[str, Any] | Planned) -> Planned:
+    """The run that ``request`` describes: a configuration as in :func:`resolve`, or a run that is written out already.
 
     >>> run = plan({"task": "english_sts"})
     >>> run.settings.layers, run.method, plan(run) is run, plan(run.to_dict()) == run
     ('first_last', Method(), True, True)
     """
-    if isinstance(given, Planned):
-        return given
-    if "config" in given:  # the frozen form, from another process
-        return Planned(**given)
-    config = resolve(given)
+    if isinstance(request, Planned):
+        return request
+    if "config" in request:  # the frozen form, from another process
+        return Planned(**request)
+    config = resolve(request)
     return Planned(config, run_id(identity(config)))
 
 
@@ -219,17 +219,17 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     :class:`~isonb.errors.OptionError`, :class:`~isonb_lab.methods.MethodError` or
     :class:`~isonb_lab.data.tasks.TaskError` before any work starts.
     """
-    given = dict(config)
-    method, inputs, task = given.pop("method", None), given.pop("inputs", None), given.get("task")
-    protocol = given.pop("protocol", None)
-    usual = protocol_of(given.get("model", USUAL_MODEL))
+    request = dict(config)
+    method, inputs, task = request.pop("method", None), request.pop("inputs", None), request.get("task")
+    protocol = request.pop("protocol", None)
+    usual = protocol_of(request.get("model", USUAL_MODEL))
     protocol = usual if protocol is None else _one_of(PROTOCOLS, "protocol", protocol)
-    experiment = given.pop("experiment", None)
+    experiment = request.pop("experiment", None)
     if experiment is None:
         experiment = "similarity" if task is not None and task_named(task).kind == "similarity" else "finetune"
     experiment = _one_of(EXPERIMENTS, "experiment", experiment)
-    given = start(protocol, experiment, str(task)) | given
-    settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=NON_SETTING_KEYS)
+    request = start(protocol, experiment, str(task)) | request
+    settings = build(EXPERIMENTS[experiment], request, f"a {experiment} run", also=NON_SETTING_KEYS)
     written = {"experiment": experiment, **describe(settings)}
     if experiment == "synthetic":
         if method is not None:
@@ -258,10 +258,10 @@ def check_names(names: Iterable[object], where: str) -> None:
         known_name(name, [*NON_SETTING_KEYS, *available], where)
 
 
-def _one_of(available: Mapping[str, Any], what: str, given: object) -> str:
-    if not isinstance(given, str) or given not in available:
-        fail(OptionError, f"{what} must be one of {', '.join(available)}", shown(given), "Choose one of these.")
-    return given
+def _one_of(available: Mapping[str, Any], what: str, request: object) -> str:
+    if not isinstance(request, str) or request not in available:
+        fail(OptionError, f"{what} must be one of {', '.join(available)}", shown(request), "Choose one of these.")
+    return request
 
 
 def command(config: Mapping[str, Any]) -> str:

@@ -109,12 +109,12 @@ class Prepared:
         files = {"source": str(self.template), "target": str(self.unfinished), "cwd": os.getcwd()}
         keep = {"report_to": self.report_to} if self.report_to else {}
         keep |= {"predictions": str(self.predictions)} if self.keep_predictions else {}
-        given = {"planned": self.planned.to_dict(), **folders, **({"keep": keep} if keep else {})}
-        return {"run_id": self.run_id, "parameters": given, **files}
+        request = {"planned": self.planned.to_dict(), **folders, **({"keep": keep} if keep else {})}
+        return {"run_id": self.run_id, "parameters": request, **files}
 
 
 def prepare(
-    given: Mapping[str, Any] | Planned,
+    request: Mapping[str, Any] | Planned,
     out: str | Path,
     *,
     data: str | Path | None = None,
@@ -125,12 +125,12 @@ def prepare(
 ) -> Prepared:
     """The run, checked and ready to start; nothing is started or written.
 
-    ``given`` as in :func:`~isonb_lab.runs.settings.plan`. Where ``out`` holds a record of the same settings but of
+    ``request`` as in :func:`~isonb_lab.runs.settings.plan`. Where ``out`` holds a record of the same settings but of
     other rows or weights, it is another run, whose id and configuration say so (``differs`` says in what).
     ``report_to`` names trackers and ``keep_predictions`` asks for a table of predictions: of fine-tuning and similarity
     runs.
     """
-    planned, folder = plan(given), Path(out).resolve()
+    planned, folder = plan(request), Path(out).resolve()
     if not next(path for path in (folder, *folder.parents) if path.exists()).is_dir():
         fail(ExecuteError, "out must be a folder, there or to be made", repr(str(out)), "Name another.")
     template = EXPERIMENTS_FOLDER / f"{planned.experiment}.md"
@@ -171,14 +171,16 @@ def execute(run: Prepared, *, wait: bool = True, stop: threading.Event | None = 
                 return Outcome(run.run_id, "stopped") if stop.is_set() else Outcome(run.run_id, "busy", BUSY)
             damaged = _set_damaged_aside(run)
             now = _told_apart(run)  # a record may have come since the run was prepared
-            outcome = execute(now, wait=wait, stop=stop) if now is not run else known(run) or _run(run, lock, stop)
+            outcome = (
+                execute(now, wait=wait, stop=stop) if now is not run else earlier_outcome(run) or _run(run, lock, stop)
+            )
             _put_away(run, failed=outcome.status == "failed")
     except (OSError, InputError) as error:
         outcome = Outcome(run.run_id, "not recorded", f"{type(error).__name__}: {error}")
     return Outcome(run.run_id, outcome.status, outcome.error, damaged)
 
 
-def known(run: Prepared) -> Outcome | None:
+def earlier_outcome(run: Prepared) -> Outcome | None:
     """How a run ended before, when that is the last word on it; None when it is to be run."""
     record = _record(run)
     if record is None or (record.status != "complete" and run.retry_failed):

@@ -30,7 +30,7 @@ def load_grid(path: str | Path, size: str) -> list[Planned]:
         with _located(where):  # names come first: a list under a wrong name is a wrong name
             check_names((key for key in block if isinstance(key, str)) if isinstance(block, dict) else (), "a block")
         some = itertools.islice(combinations(where, block), MAX_RUNS + 1 - len(cells))
-        cells += [(where, given) for given in some]
+        cells += [(where, cell) for cell in some]
     if len(cells) > MAX_RUNS:
         fail(GridError, f"{path}, {size} must name at most {MAX_RUNS} runs", "more", "Take values out of its lists.")
     runs: dict[str, Planned] = {}

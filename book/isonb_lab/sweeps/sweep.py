@@ -25,7 +25,7 @@ from isonb.errors import InputError, fail, needs
 from isonb_lab.runs.settings import Planned, plan
 from isonb_lab.runs.table import scan
 from isonb_lab.runtime.locks import free, run_concurrently
-from isonb_lab.sweeps.execution import ExecuteError, Prepared, execute, known, prepare
+from isonb_lab.sweeps.execution import ExecuteError, Prepared, earlier_outcome, execute, prepare
 from isonb_lab.sweeps.gpus import visible
 from isonb_lab.sweeps.outcomes import Outcome, Report, Status
 
@@ -67,10 +67,10 @@ def sweep(
     """
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         fail(ExecuteError, "workers must be a whole number >= 1", repr(workers), "None takes one a GPU.")
-    jobs = {run.run_id: run for run in (prepare(one, out, **options) for one in runs)}
+    jobs = {run.run_id: run for run in (prepare(run, out, **options) for run in runs)}
     # what a killed sweep has left of a run that is over is still to be put away
     pending = {name for name, run in jobs.items() if run.work.exists() or run.unfinished.exists()}
-    ended = {name: outcome for name, run in jobs.items() if (outcome := known(run)) and name not in pending}
+    ended = {name: outcome for name, run in jobs.items() if (outcome := earlier_outcome(run)) and name not in pending}
     todo = [run for name, run in jobs.items() if name not in ended]
     if todo:
         count = min(workers or len(visible()) or 1, len(todo))

@@ -27,23 +27,23 @@ def main() -> int:
     )
     parser.add_argument("--vectors", type=Path, default=models_folder().parent / "dial", help="cache of vectors")
     parser.add_argument("--into", type=Path, default=FOLDER, help="where the table is published")
-    given = parser.parse_args()
+    options = parser.parse_args()
     plan = hashlib.sha256((EXPERIMENTS_FOLDER / "deployed_plan.md").read_bytes()).hexdigest()
-    for encoder in given.encoders:
+    for encoder in options.encoders:
         try:
-            made = deployed.table(encoder, given.vectors).assign(plan=plan)
+            rows = deployed.table(encoder, options.vectors).assign(plan=plan)
         except (InputError, DependencyError) as error:
             sys.exit(f"error: {error}")
-        path = given.into / "scores.parquet"
+        path = options.into / "scores.parquet"
         if path.exists():
             before = pd.read_parquet(path)
-            made = pd.concat([before[before["encoder"] != encoder], made], ignore_index=True)
-        given.into.mkdir(parents=True, exist_ok=True)
-        made.to_parquet(path, index=False, compression="zstd")
+            rows = pd.concat([before[before["encoder"] != encoder], rows], ignore_index=True)
+        options.into.mkdir(parents=True, exist_ok=True)
+        rows.to_parquet(path, index=False, compression="zstd")
         versions = {name: version(name) for name in ("torch", "transformers", "numpy", "scipy", "scikit-learn")}
-        told = {"plan": plan, "rows": len(made), "encoders": sorted(made["encoder"].unique()), "versions": versions}
-        (given.into / "manifest.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-        print(f"{encoder}: {len(made)} rows in {path}", flush=True)
+        about = {"plan": plan, "rows": len(rows), "encoders": sorted(rows["encoder"].unique()), "versions": versions}
+        (options.into / "manifest.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        print(f"{encoder}: {len(rows)} rows in {path}", flush=True)
     return 0
 
 

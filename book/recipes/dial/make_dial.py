@@ -30,21 +30,21 @@ def main() -> int:
     parser.add_argument("--readers", nargs="+", default=list(READERS), help=", ".join(READERS))
     parser.add_argument("--vectors", type=Path, default=models_folder().parent / "dial", help="cache of vectors")
     parser.add_argument("--into", type=Path, default=plan.FOLDER, help="whole: where tables are published")
-    given = parser.parse_args()
-    if unknown := sorted(set(given.encoders) - set(plan.LAYERS)):
+    options = parser.parse_args()
+    if unknown := sorted(set(options.encoders) - set(plan.LAYERS)):
         parser.error(f"encoders must be some of {', '.join(plan.LAYERS)}; got {', '.join(unknown)}. Name these.")
     try:
         recorded = plan.read("scores")
-        if given.verb == "list":
-            print(listed(recorded, given.encoders, given.readers).to_string(float_format="%.3f"))
+        if options.verb == "list":
+            print(listed(recorded, options.encoders, options.readers).to_string(float_format="%.3f"))
             return 0
-        if given.verb == "whole":
-            whole(given.vectors, given.into, given.encoders)
-            made = plan.read("scores", given.into)
+        if options.verb == "whole":
+            whole(options.vectors, options.into, options.encoders)
+            computed = plan.read("scores", options.into)
         else:
-            again = [read_again(one, given.readers, given.vectors, given.layers) for one in given.encoders]
-            made = pd.concat(again, ignore_index=True)
-        table = differences(made, recorded)
+            again = [read_again(row, options.readers, options.vectors, options.layers) for row in options.encoders]
+            computed = pd.concat(again, ignore_index=True)
+        table = differences(computed, recorded)
     except (InputError, DependencyError) as error:
         sys.exit(f"error: {error}")
     away = table["difference"].abs()
@@ -52,8 +52,8 @@ def main() -> int:
     if len(beyond):
         print(beyond.to_string(index=False, float_format="%.4f"))
     equal = f"{(away < 1e-9).sum()} equal, {len(beyond)} further away than a row, largest difference {away.max():.5f}"
-    print(f"{len(table)} of {len(made)} scores are recorded: {equal}")
-    return int(len(table) < len(made) or len(beyond) > 0)
+    print(f"{len(table)} of {len(computed)} scores are recorded: {equal}")
+    return int(len(table) < len(computed) or len(beyond) > 0)
 
 
 def listed(scores: pd.DataFrame, encoders: list[str], readers: list[str]) -> pd.DataFrame:

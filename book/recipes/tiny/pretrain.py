@@ -53,10 +53,10 @@ def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress
     saved = _last_checkpoint(out, fixed) if resume else None
     model, tokenizer = _model(settings, texts, saved)
     rows = Rows(tokenizer, texts.train, settings.length, follow=settings.follow, doubled=True)
-    held = Rows(tokenizer, texts.validation, settings.length, follow=settings.follow)
+    held_out = Rows(tokenizer, texts.validation, settings.length, follow=settings.follow)
     log = json.loads((saved / "trainer_state.json").read_text())["log_history"] if saved else []
     budget = training.Budget(settings, fixed, log, progress)
-    trainer = training.BudgetTrainer(budget, out, model, tokenizer, rows, held)
+    trainer = training.BudgetTrainer(budget, out, model, tokenizer, rows, held_out)
     for other in training.checkpoints(out):  # begun and never sealed, or of a run that is begun again
         if not saved or not (other / training.RECORD).is_file():
             shutil.rmtree(other)

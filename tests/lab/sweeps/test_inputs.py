@@ -16,7 +16,7 @@ from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.runs.settings import plan
-from isonb_lab.sweeps.execution import ExecuteError, execute, known, prepare
+from isonb_lab.sweeps.execution import ExecuteError, earlier_outcome, execute, prepare
 from isonb_lab.sweeps.sweep import sweep
 from tests.lab import random_models
 
@@ -36,10 +36,10 @@ def record(run):
 
 def test_same_rows_under_another_path_are_one_record(data, tmp_path):
     first = prepare(COLA, tmp_path / "out", data=data)
-    assert known(first) is None
+    assert earlier_outcome(first) is None
     record(first)
     again = prepare(COLA, tmp_path / "out", data=shutil.copytree(data, tmp_path / "copy"))
-    assert (again.run_id, again.differs, known(again).status) == (first.run_id, "", "skipped")
+    assert (again.run_id, again.differs, earlier_outcome(again).status) == (first.run_id, "", "skipped")
     assert first.run_id == plan(COLA).run_id
 
 
@@ -50,10 +50,10 @@ def test_other_rows_are_another_run(data, tmp_path):
     assert re.fullmatch(r"other train \(\w{8} then, \w{8} now\), validation \(\w{8} then, \w{8} now\)", other.differs)
     assert other.planned.config == first.planned.config | {"inputs": other.planned.config["inputs"]}
     assert "-inputs-" in other.run_id
-    assert known(other) is None
+    assert earlier_outcome(other) is None
     record(other)
-    assert known(prepare(COLA, tmp_path / "out", data=tmp_path / "other")).run_id == other.run_id
-    assert known(prepare(COLA, tmp_path / "out", data=data)).run_id == first.run_id
+    assert earlier_outcome(prepare(COLA, tmp_path / "out", data=tmp_path / "other")).run_id == other.run_id
+    assert earlier_outcome(prepare(COLA, tmp_path / "out", data=data)).run_id == first.run_id
     report = sweep([COLA], tmp_path / "out", data=tmp_path / "other", progress=False)
     assert [(outcome.run_id, outcome.status) for outcome in report.outcomes] == [(other.run_id, "skipped")]
     assert execute(first).run_id == first.run_id
@@ -79,7 +79,7 @@ def test_overwritten_weights_or_words_are_another_run(tmp_path, monkeypatch):
         other = prepare(task | {"model": "./mybert"}, "out")
         assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
         file.write_bytes(content)
-    assert known(prepare(task | {"model": "mybert"}, "out")).status == "skipped"
+    assert earlier_outcome(prepare(task | {"model": "mybert"}, "out")).status == "skipped"
     file.unlink()
     with pytest.raises(ModelError, match="no safetensors weights"):
         prepare(task | {"model": "mybert"}, "out")
@@ -88,7 +88,7 @@ def test_overwritten_weights_or_words_are_another_run(tmp_path, monkeypatch):
 def test_a_record_that_says_nothing_of_its_inputs_stands(data, tmp_path):
     job = prepare(COLA, tmp_path / "out", data=data)
     write_record(job.record.parent, Record(job.planned.config, {"matthews": 0.5}))
-    assert known(prepare(COLA, tmp_path / "out", data=data)).status == "skipped"
+    assert earlier_outcome(prepare(COLA, tmp_path / "out", data=data)).status == "skipped"
 
 
 def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, monkeypatch):
@@ -96,7 +96,7 @@ def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, mon
     monkeypatch.setattr("isonb_lab.data.sources._answer", lambda hub_id: None)
     monkeypatch.setattr("datasets.load_dataset", lambda *args, **options: 1 / 0)
     record(job := prepare(COLA, tmp_path / "out", data=data))
-    assert known(prepare(COLA, tmp_path / "out", data="hub")).run_id == job.run_id
+    assert earlier_outcome(prepare(COLA, tmp_path / "out", data="hub")).run_id == job.run_id
     with pytest.raises(SourceError, match="must be an existing folder"):
         prepare(COLA, tmp_path / "out", data=tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()

@@ -77,22 +77,22 @@ def _indexed(pairs: Sequence[tuple[str, str]], answer: Sequence[float]) -> Items
 
 @functools.cache
 def similar() -> dict[str, Items]:
-    """The pairs of each set of :data:`STS`, without those that a set before it has; and ``held``, of no set."""
-    seen: set[frozenset[str]] = set()
-    found = {}
+    """The pairs of each set of :data:`STS`, without those that a set before it has; and ``held_out``, of no set."""
+    unique: set[frozenset[str]] = set()
+    by_name = {}
     for name in (*STS, "held"):
         pairs, scores = [], []
         for task, split in [(name, None)] if name in STS else [("stsb", "train"), ("stsb", "validation")]:
             rows = load_task(task, split=split)
-            for one, other, score in zip(
+            for mine, other, score in zip(
                 rows["sentence1"], rows["sentence2"], rows["score" if name in STS else "label"], strict=True
             ):
-                if (pair := frozenset((one, other))) not in seen:
-                    seen.add(pair)
-                    pairs.append((one, other))
+                if (pair := frozenset((mine, other))) not in unique:
+                    unique.add(pair)
+                    pairs.append((mine, other))
                     scores.append(float(score))
-        found[name] = _indexed(pairs, scores)
-    return found
+        by_name[name] = _indexed(pairs, scores)
+    return by_name
 
 
 @functools.cache
@@ -137,8 +137,8 @@ class Vectors:
         target = self.cache / f"{name}.npy"
         if not target.exists():
             began = time.process_time()
-            made = vectors_of(self.encoder, texts, LAYERS[self.name], TOKENS)
-            np.save(content := io.BytesIO(), made.numpy())
+            encoded = vectors_of(self.encoder, texts, LAYERS[self.name], TOKENS)
+            np.save(content := io.BytesIO(), encoded.numpy())
             replace(target, content.getvalue())
             note_time(self.cache, f"{self.name} {name}: {len(texts)} texts", began)
         vectors = np.load(target, mmap_mode="r")
@@ -175,29 +175,31 @@ def _rows(x: Array, items: Items) -> Array:
     return x[items.first] if items.second is None else readers.pair_features(x, items.first, items.second)
 
 
-def _headed(cloud: Cloud, reader: str, name: str, turned: Callable[[Array], Array], held: bool) -> Array:
-    """A head or neighbours on a task's test rows; ``held``: on a fifth of the training rows, trained on the others."""
+def _headed(cloud: Cloud, reader: str, name: str, turned: Callable[[Array], Array], held_out: bool) -> Array:
+    """A head or neighbours on a task's test rows; ``held_out``: on a fifth of the training rows, trained on the rest."""
     items = labelled(name, "train")
     train, labels = _rows(turned(cloud.points(f"{name}_train", items.texts)), items), items.answer
-    if held:
+    if held_out:
         away = np.arange(len(train)) % round(1 / HELD) == 0
         test, truth, train, labels = train[away], labels[away], train[~away], labels[~away]
     else:
         tested = labelled(name, "validation")
         test, truth = _rows(turned(cloud.points(f"{name}_test", tested.texts)), tested), tested.answer
     read = readers.linear_head if reader == "linear head" else readers.neighbours
-    return read(train, labels, test, truth, f"{name} {held}")
+    return read(train, labels, test, truth, f"{name} {held_out}")
 
 
-def outcomes(cloud: Cloud, reader: str, turned: Callable[[Array], Array], *, held: bool = False) -> dict[str, Array]:
-    """What a reader makes of turned vectors, set by set; ``held``: on the data that choose p."""
+def outcomes(
+    cloud: Cloud, reader: str, turned: Callable[[Array], Array], *, held_out: bool = False
+) -> dict[str, Array]:
+    """What a reader makes of turned vectors, set by set; ``held_out``: on the data that choose p."""
     if reader == "search":
-        split, count = ("train", ASKED) if held else ("validation", None)
+        split, count = ("train", ASKED) if held_out else ("validation", None)
         return {"squad": _search(cloud, split, count, turned)}
     if reader == "similarity":
-        return {name: _pairs(cloud, name, turned) for name in (("held",) if held else STS)}
+        return {name: _pairs(cloud, name, turned) for name in (("held",) if held_out else STS)}
     names = tuple(HEADS) if reader == "linear head" else NEIGHBOURS
-    return {name: _headed(cloud, reader, name, turned, held) for name in names}
+    return {name: _headed(cloud, reader, name, turned, held_out) for name in names}
 
 
 READERS = ("search", "similarity", "linear head", "neighbours")
@@ -240,14 +242,14 @@ def rows_of(vectors: Vectors, layer: int) -> Iterator[dict[str, Any]]:
                 for turn in TURNS:
                     read = raw if turn == RAW else outcomes(cloud, reader, _by(dial, turn))
                     for name in (*read, "all"):
-                        one, plain = (
-                            np.mean(list(found.values()), axis=0) if name == "all" else found[name]
-                            for found in (read, raw)
+                        mine, plain = (
+                            np.mean(list(by_name.values()), axis=0) if name == "all" else by_name[name]
+                            for by_name in (read, raw)
                         )
                         yield {
                             "encoder": vectors.name, "layer": layer, "pool": word, "reader": reader, "fit": fit,
-                            "texts": texts, "turn": turn[0], "p": turn[1], "set": name, "score": one[0],
-                            **gain(one, plain), "chosen": turn == chosen,
+                            "texts": texts, "turn": turn[0], "p": turn[1], "set": name, "score": mine[0],
+                            **gain(mine, plain), "chosen": turn == chosen,
                         }  # fmt: skip
 
 
@@ -257,7 +259,7 @@ def _by(dial: Turned, turn: Turn) -> Callable[[Array], Array]:
 
 def _chosen(cloud: Cloud, reader: str, dial: Turned) -> Turn:
     scores = {
-        turn: float(np.mean([one[0] for one in outcomes(cloud, reader, _by(dial, turn), held=True).values()]))
+        turn: float(np.mean([mine[0] for mine in outcomes(cloud, reader, _by(dial, turn), held_out=True).values()]))
         for turn in TURNS
     }
     return max(scores, key=scores.__getitem__)

@@ -68,16 +68,16 @@ def read_set(name: str) -> dict[str, Any]:
 
     Other columns (``label``, ``score``, ``topic``) come as arrays.
     """
-    wanted = SETS[name]
-    if wanted.task == "corpus":
+    text_set = SETS[name]
+    if text_set.task == "corpus":
         rows = sentences()
         return {"texts": [s.text for s in rows], "topic": np.array([s.topic for s in rows])}
-    if wanted.task == "wikipedia":
-        texts = read_folder(_folder(), "text", wanted.split)["text"].to_pylist()
-        return {"texts": [texts[row] for row in sample(len(texts), wanted.limit, SEED)]}
-    if wanted.task == "squad":
-        return _squad(wanted)
-    rows = load_task(wanted.task, split=wanted.split, limit=wanted.limit, seed=SEED)
+    if text_set.task == "wikipedia":
+        texts = read_folder(_folder(), "text", text_set.split)["text"].to_pylist()
+        return {"texts": [texts[row] for row in sample(len(texts), text_set.limit, SEED)]}
+    if text_set.task == "squad":
+        return _squad(text_set)
+    rows = load_task(text_set.task, split=text_set.split, limit=text_set.limit, seed=SEED)
     columns = [column for column in rows.column_names if column not in ("label", "score", "subset")]
     texts = list(dict.fromkeys(text for column in columns for text in rows[column]))
     place = {text: number for number, text in enumerate(texts)}
@@ -85,23 +85,23 @@ def read_set(name: str) -> dict[str, Any]:
     for column, side in zip(columns, ("first", "second"), strict=False):
         read[side] = np.array([place[text] for text in rows[column]])
     for column in set(rows.column_names) - set(columns) - {"subset"}:
-        read["label" if wanted.task != "stsb" and column == "label" else "score"] = np.array(rows[column])
+        read["label" if text_set.task != "stsb" and column == "label" else "score"] = np.array(rows[column])
     return read
 
 
-def _squad(wanted: TextSet) -> dict[str, Any]:
+def _squad(text_set: TextSet) -> dict[str, Any]:
     """Questions, each with its paragraph among all; the topic of a paragraph is its article."""
-    table = read_folder(_folder(), "squad", wanted.split)
+    table = read_folder(_folder(), "squad", text_set.split)
     contexts, questions, titles = (table[column].to_pylist() for column in ("context", "question", "title"))
     title_of = dict(zip(contexts, titles, strict=True))
     paragraphs = list(title_of)
     place = {text: number for number, text in enumerate(paragraphs)}
-    asked = {question: place[context] for context, question in zip(contexts, questions, strict=True)}
-    chosen = [list(asked)[row] for row in sample(len(asked), wanted.limit, SEED)]
+    paragraph_of = {question: place[context] for context, question in zip(contexts, questions, strict=True)}
+    chosen = [list(paragraph_of)[row] for row in sample(len(paragraph_of), text_set.limit, SEED)]
     return {
         "texts": [*paragraphs, *chosen],
         "first": np.arange(len(chosen)) + len(paragraphs),
-        "second": np.array([asked[question] for question in chosen]),
+        "second": np.array([paragraph_of[question] for question in chosen]),
         "topic": np.array([title_of[text] for text in paragraphs]),
     }
 
@@ -130,12 +130,12 @@ def vectors_of(encoder: Encoder, texts: Sequence[str], layers: Sequence[int], to
     """The vectors (layers, pools, n, d) of texts, in batches of about ``size`` tokens, longest texts first."""
     read = TokenizedSentences.read(encoder, texts, tokens)
     order = sorted(range(len(read)), key=lambda row: -len(read.ids[row]))
-    made, start = [], 0
+    parts, start = [], 0
     while start < len(order):
         rows = order[start : start + max(1, size // len(read.ids[order[start]]))]
-        made.append(pooled(forward(encoder.model, read.batch(rows, "cpu")), layers))
+        parts.append(pooled(forward(encoder.model, read.batch(rows, "cpu")), layers))
         start += len(rows)
-    return torch.cat(made, dim=2)[:, :, torch.tensor(order).argsort()].float()
+    return torch.cat(parts, dim=2)[:, :, torch.tensor(order).argsort()].float()
 
 
 def layers_of(kind: str, name: str, count: int) -> tuple[int, ...]:

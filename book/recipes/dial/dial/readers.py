@@ -62,12 +62,14 @@ def similarity(x: Array, first: Array, second: Array, score: Array, name: str = 
     """
     times = times_drawn(len(first), name)
     middle = (len(first) + 1) / 2
-    one, other = _ranks(_cosines(x, first, second), times) - middle, _ranks(score, times) - middle
+    x_ranks, other = _ranks(_cosines(x, first, second), times) - middle, _ranks(score, times) - middle
 
     def product(a: Array, b: Array) -> Array:
         return np.asarray(np.einsum("bi,bi,bi->b", times, a, b))
 
-    return np.asarray(product(one, other) / np.sqrt(np.maximum(product(one, one) * product(other, other), 1e-12)))
+    return np.asarray(
+        product(x_ranks, other) / np.sqrt(np.maximum(product(x_ranks, x_ranks) * product(other, other), 1e-12))
+    )
 
 
 def threshold(x: Array, first: Array, second: Array, label: Array, name: str = "") -> Array:
@@ -83,7 +85,7 @@ def threshold(x: Array, first: Array, second: Array, label: Array, name: str = "
     return np.asarray(above / np.maximum(ones * (len(first) - ones), 1))
 
 
-def retrieval(x: Array, questions: Array, wanted: Array, passages: Array, name: str = "") -> dict[str, Array]:
+def retrieval(x: Array, questions: Array, answers: Array, passages: Array, name: str = "") -> dict[str, Array]:
     """Normalised DCG at 10 and recall at 1 of each question's one passage among all by cosine; ties rank before it.
 
     >>> x = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.2]])
@@ -92,8 +94,8 @@ def retrieval(x: Array, questions: Array, wanted: Array, passages: Array, name: 
     """
     unit = _unit(x)
     cosine = unit[questions] @ unit[passages].T
-    own = cosine[np.arange(len(questions)), np.searchsorted(passages, wanted)]
-    rank = (cosine >= own[:, None]).sum(1)
+    right = cosine[np.arange(len(questions)), np.searchsorted(passages, answers)]
+    rank = (cosine >= right[:, None]).sum(1)
     gain = np.where(rank <= 10, 1 / np.log2(rank + 1), 0.0)
     return {"retrieval": _mean(gain, name), "recall at 1": _mean(rank == 1, name)}
 
@@ -132,8 +134,8 @@ def k_means(x: Array, labels: Array, name: str = "") -> Array:
 
     def v_measure(times: Array) -> float:
         joint = np.bincount(cluster * classes + number, times, classes**2).reshape(classes, classes) / times.sum()
-        whole, one, other = (-(p[p > 0] * np.log(p[p > 0])).sum() for p in (joint, joint.sum(0), joint.sum(1)))
-        return float(2 * (one + other - whole) / max(one + other, 1e-12))
+        whole, x_ranks, other = (-(p[p > 0] * np.log(p[p > 0])).sum() for p in (joint, joint.sum(0), joint.sum(1)))
+        return float(2 * (x_ranks + other - whole) / max(x_ranks + other, 1e-12))
 
     return np.array([v_measure(times) for times in times_drawn(len(x), name)])
 
@@ -167,7 +169,7 @@ def hidden_layer(train: Array, labels: Array, test: Array, truth: Array, name: s
     and no step is left out; the first weights are combinations of the rows, so they follow an axis that changes sign.
     """
     x, unseen = (torch.from_numpy(points) for points in _head_inputs(train, test))
-    held = torch.arange(len(x)) % 10 == 0
+    validation = torch.arange(len(x)) % 10 == 0
     target = torch.from_numpy(labels == labels.max()).double()[:, None].expand(-1, SEEDS)
     draw = functools.partial(torch.randn, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     first = x.T @ draw(len(x), SEEDS * UNITS)
@@ -186,10 +188,10 @@ def hidden_layer(train: Array, labels: Array, test: Array, truth: Array, name: s
     least, answers = x.new_full((SEEDS,), torch.inf), x.new_zeros(len(unseen), SEEDS)
     for _ in range(STEPS):
         optimizer.zero_grad()
-        torch.autograd.backward(loss(~held).sum())
+        torch.autograd.backward(loss(~validation).sum())
         optimizer.step()
         with torch.no_grad():
-            now = loss(held)
+            now = loss(validation)
             answers = torch.where(now < least, answered(unseen), answers)
             least = torch.minimum(now, least)
     return _mean(((answers > 0).numpy() == (truth == labels.max())[:, None]).mean(1), name)

@@ -42,7 +42,7 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         table.assign(plan=plan.plan_digest()).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
-    told = {
+    about = {
         "plan": plan.plan_digest(),
         "tables": {name: len(table) for name, table in tables.items()},
         "weights": {name: entry.sha256 for name, entry in EMBEDDED.items()},
@@ -50,12 +50,12 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
         "cpu_minutes": round(cpu_minutes),
         "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scipy", "scikit-learn")},
     }
-    (folder / "manifest.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 def whole(cache: Path, folder: Path, encoders: Iterable[str]) -> None:
     """Encode, read and publish all that the plan names of some encoders; vectors in the cache aren't made again."""
-    made: dict[str, list[pd.DataFrame]] = {}
+    parts: dict[str, list[pd.DataFrame]] = {}
     for encoder in encoders:
         loaded = load(encoder)
         for name in SETS:
@@ -65,7 +65,7 @@ def whole(cache: Path, folder: Path, encoders: Iterable[str]) -> None:
         for layer, vectors in loads.items():
             cell = read_layer(vectors, heavy=layer == plan.LAYERS[encoder][2])
             for name, table in tables_of(cell, encoder, layer).items():
-                made.setdefault(name, []).append(table)
+                parts.setdefault(name, []).append(table)
         rows: dict[str, Any] = {
             "depth": depth_rows(loaded, encoder, cache),
             "spectra": spectra_rows(loaded, encoder),
@@ -73,10 +73,10 @@ def whole(cache: Path, folder: Path, encoders: Iterable[str]) -> None:
         }
         if encoder in CLOUDS:
             rows["turned"] = turned_clouds(loads[CLOUDS[encoder]], encoder)
-        for name, found in rows.items():
-            made.setdefault(name, []).append(pd.DataFrame(found))
+        for name, frames in rows.items():
+            parts.setdefault(name, []).append(pd.DataFrame(frames))
         note_time(cache, f"{encoder}: read", began)
-    tables = {name: pd.concat(found, ignore_index=True) for name, found in made.items()}
+    tables = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
     publish(tables, folder, cpu_minutes=minutes(cache))
 
 
@@ -93,13 +93,13 @@ def read_again(encoder: str, readers: Iterable[str], cache: Path, layers: Iterab
     keys = [key for key in ENDS if key[1] == "own" or data_folder(None)]
     needed = [place for name in names for place in (*stored(name), *FITTED_ON.get(name, ()))]
     needed += ["wikipedia"] if len(keys) == len(ENDS) else []
-    loaded, made = load(encoder), []
+    loaded, parts = load(encoder), []
     for name in dict.fromkeys(needed):
         encode_set(loaded, encoder, name, cache)
     for layer in layers or plan.LAYERS[encoder]:
         cell = read_layer(layer_loader(cache, encoder, layer), names, keys, heavy=layer == plan.LAYERS[encoder][2])
-        made += [{"encoder": encoder, "layer": layer, **row} for row in rows_of(cell)]
-    return pd.DataFrame(made)
+        parts += [{"encoder": encoder, "layer": layer, **row} for row in rows_of(cell)]
+    return pd.DataFrame(parts)
 
 
 def differences(again: pd.DataFrame, recorded: pd.DataFrame) -> pd.DataFrame:
@@ -110,7 +110,7 @@ def differences(again: pd.DataFrame, recorded: pd.DataFrame) -> pd.DataFrame:
     """
     both = again.merge(recorded, on=POINT, suffixes=("", "_recorded"))
     both["difference"] = both["score"] - both["score_recorded"]
-    sets = [READERS[one.reader] if one.set == "all" else (one.set,) for one in both.itertuples()]
+    sets = [READERS[point.reader] if point.set == "all" else (point.set,) for point in both.itertuples()]
     both["allowed"] = [float(np.mean([1 / _items(name) for name in names])) for names in sets]
     return both[[*POINT, "score", "score_recorded", "difference", "allowed"]]
 

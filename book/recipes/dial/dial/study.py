@@ -96,20 +96,20 @@ class Turned:
         def turned(turn: Turn) -> Array:
             family, strength = turn
             if family == "raw":
-                made = points
+                result = points
             elif family == "whitening":
                 self.dial.p = strength
-                made = along * self.dial.factors()
+                result = along * self.dial.factors()
             elif family == "dropped":
-                made = along * (torch.arange(along.shape[1]) >= strength)
+                result = along * (torch.arange(along.shape[1]) >= strength)
             elif family in ORDERS:
                 done = ORDERS[family][: int(strength)]
-                made = along * self._factors(done) + (0 if "mean" in done else self.mean @ self.axes)
+                result = along * self._factors(done) + (0 if "mean" in done else self.mean @ self.axes)
             else:
                 transform, option = self.others[family]
                 setattr(transform, option, strength)
-                made = transform.transform(points)
-            return made.float().numpy()
+                result = transform.transform(points)
+            return result.float().numpy()
 
         return turned
 
@@ -133,13 +133,17 @@ class Cell:
         """A reader's outcome on a set, or its mean over all its sets if it read them all."""
         if name != "all":
             return self.outcomes.get((key, reader, name))
-        found = [self.outcomes[key, reader, one] for one in READERS[reader] if (key, reader, one) in self.outcomes]
-        return np.mean(found, axis=0) if len(found) == len(READERS[reader]) else None
+        per_set = [
+            self.outcomes[key, reader, treated]
+            for treated in READERS[reader]
+            if (key, reader, treated) in self.outcomes
+        ]
+        return np.mean(per_set, axis=0) if len(per_set) == len(READERS[reader]) else None
 
     def reached(self, key: Key, names: Iterable[str]) -> dict[str, float]:
         """Isotropy by every measure of the plan, the mean over some sets; NaN where it wasn't measured."""
-        found = [self.isotropy.get((key, name), {}) for name in names]
-        table = pd.DataFrame(found, columns=list(plan.REACHED), dtype=float)
+        per_set = [self.isotropy.get((key, name), {}) for name in names]
+        table = pd.DataFrame(per_set, columns=list(plan.REACHED), dtype=float)
         return {measure: float(table[measure].mean(skipna=False)) for measure in plan.REACHED}
 
 
@@ -158,21 +162,21 @@ def _outcomes(name: str, turned: dict[str, Array], slow: bool, heavy: bool) -> d
         return {"own topics": readers.topics(x, rows["topic"], name)}
     if name == "squad":
         passages = np.arange(len(rows["topic"]))
-        made = readers.retrieval(x, rows["first"], rows["second"], passages, name)
-        made["topics"] = readers.topics(x[passages], rows["topic"], "topics")
-        return made | ({"k-means": readers.k_means(x[passages], rows["topic"], "topics")} if slow else {})
-    made = {}
+        result = readers.retrieval(x, rows["first"], rows["second"], passages, name)
+        result["topics"] = readers.topics(x[passages], rows["topic"], "topics")
+        return result | ({"k-means": readers.k_means(x[passages], rows["topic"], "topics")} if slow else {})
+    result = {}
     if name in READERS["threshold"]:
-        made["threshold"] = readers.threshold(x, rows["first"], rows["second"], rows["label"], name)
+        result["threshold"] = readers.threshold(x, rows["first"], rows["second"], rows["label"], name)
     if name in HEADS:
-        known = read_set(f"{name}_train")
-        train, test = _features(turned[f"{name}_train"], known), _features(x, rows)
-        inputs = train, known["label"], test, rows["label"], name
-        made["linear head"] = readers.linear_head(*inputs)
+        trained = read_set(f"{name}_train")
+        train, test = _features(turned[f"{name}_train"], trained), _features(x, rows)
+        inputs = train, trained["label"], test, rows["label"], name
+        result["linear head"] = readers.linear_head(*inputs)
         if name in READERS["neighbours"]:
-            made["neighbours"] = readers.neighbours(*inputs)
-            made |= {"hidden layer": readers.hidden_layer(*inputs)} if slow and heavy else {}
-    return made
+            result["neighbours"] = readers.neighbours(*inputs)
+            result |= {"hidden layer": readers.hidden_layer(*inputs)} if slow and heavy else {}
+    return result
 
 
 def _features(x: Array, rows: dict[str, Any]) -> Array:
@@ -181,7 +185,7 @@ def _features(x: Array, rows: dict[str, Any]) -> Array:
 
 def read_layer(load: Load, names: Iterable[str] = NAMES, keys: Sequence[Key] = KEYS, *, heavy: bool = False) -> Cell:
     """The turns of one layer, read on the sets of some names; ``heavy`` adds the hidden layer."""
-    made = Cell()
+    result = Cell()
 
     @functools.cache
     def fitted(texts: tuple[str, ...], pool: int) -> Turned:
@@ -198,79 +202,79 @@ def read_layer(load: Load, names: Iterable[str] = NAMES, keys: Sequence[Key] = K
         full = key[:2] == ("mean", "own")
         slow = full and turn in SLOW
         for reader, outcome in _outcomes(name, turned, slow, heavy).items():
-            made.outcomes[key, reader, name] = outcome
+            result.outcomes[key, reader, name] = outcome
         if full and turn[0] not in ORDERS:
-            seen = torch.from_numpy(turned[stored(name)[-1]][:MEASURED]).double()
-            wanted = plan.REACHED if slow and name in ("stsb_test", "corpus") else ("isoscore", "mean_cosine")
-            made.isotropy[key, name] = measure_all(seen, wanted)
+            points_read = torch.from_numpy(turned[stored(name)[-1]][:MEASURED]).double()
+            measures = plan.REACHED if slow and name in ("stsb_test", "corpus") else ("isoscore", "mean_cosine")
+            result.isotropy[key, name] = measure_all(points_read, measures)
         if key == keys[-1]:
             points.cache_clear()  # the next name reads other sets
-    return made
+    return result
 
 
-def gain(one: Array, other: Array, name: str = "gain") -> dict[str, float]:
+def gain(treated: Array, other: Array, name: str = "gain") -> dict[str, float]:
     """What one outcome is above another, with the interval of the difference on the same draws."""
-    low, high = np.quantile((one - other)[1:], TAILS)
-    return {name: float(one[0] - other[0]), f"{name}_low": float(low), f"{name}_high": float(high)}
+    low, high = np.quantile((treated - other)[1:], TAILS)
+    return {name: float(treated[0] - other[0]), f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
-def rows_of(made: Cell) -> Iterator[dict[str, Any]]:
+def rows_of(result: Cell) -> Iterator[dict[str, Any]]:
     """One row for each turn, reader and set ("all" for a reader's mean): score, gain over raw and its interval."""
     for key, (reader, sets) in itertools.product(KEYS, READERS.items()):
         for name in (*sets, "all") if key[2] not in ORDERS else ():
-            one, raw = made.of(key, reader, name), made.of((*key[:2], *RAW), reader, name)
-            if one is not None and raw is not None:
+            treated, raw = result.of(key, reader, name), result.of((*key[:2], *RAW), reader, name)
+            if treated is not None and raw is not None:
                 place = dict(zip(("pool", "fit", "turn", "strength"), key, strict=True))
-                reached = made.reached(key, sets if name == "all" else [name])
-                yield {**place, "reader": reader, "set": name, "score": one[0], **gain(one, raw), **reached}
+                reached = result.reached(key, sets if name == "all" else [name])
+                yield {**place, "reader": reader, "set": name, "score": treated[0], **gain(treated, raw), **reached}
 
 
-def best_place(made: Cell, pool: str, fit: str, reader: str) -> dict[str, Any] | None:
+def best_place(result: Cell, pool: str, fit: str, reader: str) -> dict[str, Any] | None:
     """The turn among raw and the places of p with the highest score, its gain, and the interval of both.
 
     In an interval of places raw counts as p = 0, whose vectors differ by their mean.
     """
-    found = {turn: one for turn in SHORT if (one := made.of((pool, fit, *turn), reader)) is not None}
-    if len(found) < len(SHORT):
+    per_set = {turn: treated for turn in SHORT if (treated := result.of((pool, fit, *turn), reader)) is not None}
+    if len(per_set) < len(SHORT):
         return None
-    at = np.stack(list(found.values())).argmax(0)
+    at = np.stack(list(per_set.values())).argmax(0)
     best, places = SHORT[at[0]], np.array([0.0, *plan.PLACES])
     low, high = np.quantile(places[at[1:]], TAILS)
     return {
         "pool": pool,
         "fit": fit,
         "reader": reader,
-        "raw": found[RAW][0],
-        "score": found[best][0],
+        "raw": per_set[RAW][0],
+        "score": per_set[best][0],
         "best_turn": best[0],
         "best": places[at[0]],
         "best_low": low,
         "best_high": high,
-        **gain(found[best], found[RAW]),
-        **gain(found["whitening", 1.5], found["whitening", 1.0], "over"),
+        **gain(per_set[best], per_set[RAW]),
+        **gain(per_set["whitening", 1.5], per_set["whitening", 1.0], "over"),
     }
 
 
-def parts_of(made: Cell, reader: str) -> Iterator[dict[str, Any]]:
+def parts_of(result: Cell, reader: str) -> Iterator[dict[str, Any]]:
     """What each part of the turn at p = 0.75 adds to a reader's score, in both orders, with intervals."""
     for order in ORDERS:
-        steps = [one for key in KEYS if key[2] == order and (one := made.of(key, reader)) is not None]
+        steps = [treated for key in KEYS if key[2] == order and (treated := result.of(key, reader)) is not None]
         if len(steps) == len(PARTS) + 1:
             for part, (before, after) in zip(ORDERS[order], itertools.pairwise(steps), strict=True):
                 yield {"reader": reader, "order": order, "part": part, "score": after[0], **gain(after, before)}
 
 
-def tables_of(made: Cell, encoder: str, layer: int) -> dict[str, pd.DataFrame]:
+def tables_of(result: Cell, encoder: str, layer: int) -> dict[str, pd.DataFrame]:
     """The tables of a layer: scores of turns, best places, and the parts of the gain."""
     fits = itertools.product(POOLS, ("own", "wikipedia"), READERS)
     rows = {
-        "scores": list(rows_of(made)),
-        "best": [row for place in fits if (row := best_place(made, *place))],
-        "parts": [row for reader in READERS for row in parts_of(made, reader)],
+        "scores": list(rows_of(result)),
+        "best": [row for place in fits if (row := best_place(result, *place))],
+        "parts": [row for reader in READERS for row in parts_of(result, reader)],
     }
     return {
-        name: pd.DataFrame([{"encoder": encoder, "layer": layer, **row} for row in found])
-        for name, found in rows.items()
+        name: pd.DataFrame([{"encoder": encoder, "layer": layer, **row} for row in per_set])
+        for name, per_set in rows.items()
     }
 
 

@@ -33,9 +33,9 @@ def turned_clouds(load: Load, encoder: str) -> Iterator[dict[str, Any]]:
     turned = fitted.read(load("corpus")[0])
     for turn in SHORT:
         y = turned(turn).astype(np.float64)
-        seen = np.vstack([y @ fitted.axes.numpy() if turn[0] == "raw" else y, np.zeros(y.shape[1])])[:, :2]
-        middle = (seen.max(0) + seen.min(0)) / 2
-        at = np.rint((seen - middle) / np.abs(seen - middle).max() * FRAME).astype(int)
+        shown = np.vstack([y @ fitted.axes.numpy() if turn[0] == "raw" else y, np.zeros(y.shape[1])])[:, :2]
+        middle = (shown.max(0) + shown.min(0)) / 2
+        at = np.rint((shown - middle) / np.abs(shown - middle).max() * FRAME).astype(int)
         unit = y / np.linalg.norm(y, axis=1, keepdims=True)
         cosine = unit[plan.picks()] @ unit.T
         cosine[np.arange(plan.PICKS), plan.picks()] = -np.inf
@@ -86,8 +86,8 @@ def spectra_rows(encoder: Encoder, kind: str, examples: int = 256, batch: int = 
                 yield hidden_states(encoder, tokens["input_ids"], mask), mask
 
         table, _ = token_spectra.layer_spectra(batches())
-        for _, found in table.groupby("layer").mean().reset_index().iterrows():
-            yield {"encoder": kind, "task": task, **{str(name): float(value) for name, value in found.items()}}
+        for _, frames in table.groupby("layer").mean().reset_index().iterrows():
+            yield {"encoder": kind, "task": task, **{str(name): float(value) for name, value in frames.items()}}
 
 
 def class_rows(load: Load, encoder: str, layer: int) -> Iterator[dict[str, Any]]:
@@ -104,8 +104,8 @@ def class_rows(load: Load, encoder: str, layer: int) -> Iterator[dict[str, Any]]
         else:
             rows = [read_set(f"{name}_{split}") for split in ("train", "test")]
             (train, label), (test, truth) = (
-                (load(f"{name}_{split}")[0][one["first"]], one["label"])
-                for split, one in zip(("train", "test"), rows, strict=True)
+                (load(f"{name}_{split}")[0][first["first"]], first["label"])
+                for split, first in zip(("train", "test"), rows, strict=True)
             )
         raw = None
         for fit, fitted in (("all points", Turned(train)), ("within classes", Turned(_centred(train, label)))):

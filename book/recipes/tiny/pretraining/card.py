@@ -34,8 +34,8 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
     """
     folder, begun, settings, curve = out / "model", out / "model.begun", trainer.budget.settings, trainer.budget.points
     shutil.rmtree(begun, ignore_errors=True)
-    model, train, held = trainer.model.half().float(), trainer.train_dataset, trainer.eval_dataset.dataset
-    reached = trainer.predict(held).metrics
+    model, train, held_out = trainer.model.half().float(), trainer.train_dataset, trainer.eval_dataset.dataset
+    reached = trainer.predict(held_out).metrics
     with_dropout(model.config, 0.1)
     model.save_pretrained(begun, save_original_format=False)  # today's names, whatever the start's were
     trainer.processing_class.save_pretrained(begun)
@@ -50,14 +50,14 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
         "parameters": model.num_parameters(),
         "sha256": weights_digest(begun),
         "about": settings.about or "not stated",
-        "sizes": f"{len(train.ids):,} tokens to train on, {len(held.ids):,} held out",
+        "sizes": f"{len(train.ids):,} tokens to train on, {len(held_out.ids):,} held out",
         "origin": f"the model `{fixed['start']}`" if settings.start else "random weights",
         "precision": "bfloat16 autocast" if settings.half else "float32",
         "command": _command(out, settings),
         "last": curve.iloc[-1],
         "hardware": on_cpu if settings.device == "cpu" else torch.cuda.get_device_name(),
         "perplexity": math.exp(reached["test_validation_loss"]),
-        "unigram": _unigram(train.ids, held.ids, model.config.vocab_size),
+        "unigram": _unigram(train.ids, held_out.ids, model.config.vocab_size),
         "table": _table(curve),
         "history": _history(settings.start),
     }
@@ -70,20 +70,20 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
     return folder
 
 
-def _unigram(train: torch.Tensor, held: torch.Tensor, vocabulary: int) -> float:
+def _unigram(train: torch.Tensor, held_out: torch.Tensor, vocabulary: int) -> float:
     """The loss of a guess by frequency alone: the level that a model must leave to have learnt."""
     counts = torch.bincount(train, minlength=vocabulary).double() + 1.0
-    return -(counts / counts.sum()).log()[held].mean().item()
+    return -(counts / counts.sum()).log()[held_out].mean().item()
 
 
 def _command(out: Path, settings: PretrainSettings) -> str:
     """The command line, without the paths and the hardware of this machine."""
-    default, words = type(settings)(), [f"python book/recipes/tiny/pretrain.py --text TEXT --out {out.resolve().name}"]
+    default, parts = type(settings)(), [f"python book/recipes/tiny/pretrain.py --text TEXT --out {out.resolve().name}"]
     for name, value in describe(settings).items():
         if value != getattr(default, name) and name not in ("about", "threads", "device"):
             value = Path(value).name if name == "start" else value
-            words.append(f"--no-{name}" if value is False else f"--{name.replace('_', '-')} {value}")
-    return " ".join(words)
+            parts.append(f"--no-{name}" if value is False else f"--{name.replace('_', '-')} {value}")
+    return " ".join(parts)
 
 
 def _table(curve: pd.DataFrame) -> str:
@@ -98,8 +98,10 @@ def _history(start: str) -> str:
     card = find(start).folder / "README.md" if start else Path()
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     sections = dict(re.findall(r"^## (.+?)\n\n(.*?)(?=\n## |\Z)", text, re.MULTILINE | re.DOTALL))
-    told = [f"### {name}\n\n{sections[name].strip()}" for name in ("Training", "What it reached") if name in sections]
-    return "\n\n".join(["## What came before", *told]) + "\n\n" if told else ""
+    paragraphs = [
+        f"### {name}\n\n{sections[name].strip()}" for name in ("Training", "What it reached") if name in sections
+    ]
+    return "\n\n".join(["## What came before", *paragraphs]) + "\n\n" if paragraphs else ""
 
 
 FOLLOW = {

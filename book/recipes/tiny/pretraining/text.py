@@ -61,10 +61,10 @@ def read_folder(folder: str | Path) -> Texts:
         raise TextError(f"the text must be a folder; got {str(folder)!r}, which is none. Check the path.")
     files = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".txt"))
     files = [path for path in files if not path.stem.lower().startswith(SKIPPED)]
-    held = [path for path in files if path.stem.lower().startswith(HELD_OUT)]
-    train = [text for path in files if path not in held for text in _paragraphs(path)]
-    validation = [text for path in held for text in _paragraphs(path)]
-    if not held:
+    held_out = [path for path in files if path.stem.lower().startswith(HELD_OUT)]
+    train = [text for path in files if path not in held_out for text in _paragraphs(path)]
+    validation = [text for path in held_out for text in _paragraphs(path)]
+    if not held_out:
         train, validation = [p for i, p in enumerate(train, 1) if i % EVERY], train[EVERY - 1 :: EVERY] or train[-1:]
     if not train or not validation:
         lacking, names = "validation" if train else "train", ", ".join(path.name for path in files)
@@ -84,8 +84,8 @@ def _paragraphs(file: Path) -> list[str]:
             lines = [text or "" for text in parquet.read_table(file, columns=["text"])["text"].to_pylist()]
         return [text.strip() for text in lines if text.strip()]
     except (OSError, ValueError, KeyError, AttributeError) as error:  # the last: values that aren't strings
-        wanted = "UTF-8 lines" if file.suffix == ".txt" else "a parquet file with a column 'text' of strings"
-        raise TextError(f"{file.name} must be {wanted}; got {error}. Convert it.") from error
+        targets = "UTF-8 lines" if file.suffix == ".txt" else "a parquet file with a column 'text' of strings"
+        raise TextError(f"{file.name} must be {targets}; got {error}. Convert it.") from error
 
 
 def sentences_of(paragraph: str) -> list[str]:
@@ -140,10 +140,10 @@ class Rows(Dataset[dict[str, Tensor]]):
         cut = [sentences_of(paragraph) for paragraph in paragraphs]
         sentences, encode = list(chain.from_iterable(cut)), tokenizer.backend_tokenizer.encode_batch_fast
         coded = (encode(sentences[at : at + CHUNK], add_special_tokens=False) for at in range(0, len(sentences), CHUNK))
-        pieces = [torch.tensor(one.ids, dtype=torch.int32) for chunk in coded for one in chunk]
+        pieces = [torch.tensor(part.ids, dtype=torch.int32) for chunk in coded for part in chunk]
         lengths, self.ids = torch.tensor([len(piece) for piece in pieces]), torch.cat(pieces)
         starts = lengths.cumsum(0) - lengths
-        paragraph = torch.repeat_interleave(torch.tensor([len(one) for one in cut]))
+        paragraph = torch.repeat_interleave(torch.tensor([len(part) for part in cut]))
         ends = torch.zeros(len(cut), dtype=torch.int64).index_add_(0, paragraph, lengths).cumsum(0)[paragraph]
         room = (lengths > 0) & (starts <= len(self.ids) - 2 * length)
         if not room.any():

@@ -50,15 +50,15 @@ class BertForPreTraining(transformers.BertForPreTraining):  # type: ignore[misc]
         """``loss`` (nats) and ``counts`` (1, 6): sum of losses, hits and number of hidden tokens; the same of pairs."""
         states, pooled = self.bert(input_ids, token_type_ids=token_type_ids, return_dict=False)[:2]
         hidden = labels != NOT_ASKED
-        words = _counts(self.cls.predictions(states[hidden]), labels[hidden])
+        token_counts = _counts(self.cls.predictions(states[hidden]), labels[hidden])
         pairs = _counts(self.cls.seq_relationship(pooled), next_sentence_label)
-        loss = words[0] / words[2] + pairs[0] / pairs[2].clamp(min=1)
-        return {"loss": loss, "counts": torch.cat([words, pairs]).detach().unsqueeze(0)}
+        loss = token_counts[0] / token_counts[2] + pairs[0] / pairs[2].clamp(min=1)
+        return {"loss": loss, "counts": torch.cat([token_counts, pairs]).detach().unsqueeze(0)}
 
 
-def _counts(scores: Tensor, wanted: Tensor) -> Tensor:
-    loss = nn.functional.cross_entropy(scores.float(), wanted, ignore_index=NOT_ASKED, reduction="sum")
-    return torch.stack([loss, (scores.argmax(-1) == wanted).sum(), (wanted != NOT_ASKED).sum()])
+def _counts(scores: Tensor, targets: Tensor) -> Tensor:
+    loss = nn.functional.cross_entropy(scores.float(), targets, ignore_index=NOT_ASKED, reduction="sum")
+    return torch.stack([loss, (scores.argmax(-1) == targets).sum(), (targets != NOT_ASKED).sum()])
 
 
 def fresh(settings: PretrainSettings, vocabulary: int) -> BertForPreTraining:
@@ -156,8 +156,8 @@ class Budget(TrainerCallback):  # type: ignore[misc]
     def on_evaluate(self, args: Any, state: Any, control: Any, lr_scheduler: Any = None, **kwargs: Any) -> None:
         """Add to the Trainer's log what only the budget knows; write the curve and a line."""
         self.tick()
-        own = {"tokens": state.num_input_tokens_seen, "minutes": self.elapsed / 60, "budget": self.settings.words}
-        state.log_history[-1] |= own | {"learning_rate": lr_scheduler.get_last_lr()[0]}
+        extra = {"tokens": state.num_input_tokens_seen, "minutes": self.elapsed / 60, "budget": self.settings.words}
+        state.log_history[-1] |= extra | {"learning_rate": lr_scheduler.get_last_lr()[0]}
         self.points = curve(state.log_history)
         points = self.points.drop(columns="budget")
         text = points.to_csv(index=False, na_rep="nan", float_format="%.6g", lineterminator="\n")
@@ -181,16 +181,16 @@ class Budget(TrainerCallback):  # type: ignore[misc]
 class BudgetTrainer(Trainer):  # type: ignore[misc]
     """A Trainer whose learning rate, points and end are the budget's. The curve is of a sample of the held-out rows."""
 
-    def __init__(self, budget: Budget, out: Path, model: Any, tokenizer: Any, rows: Rows, held: Rows) -> None:
-        self.budget, count = budget, min(SAMPLE, len(held))
+    def __init__(self, budget: Budget, out: Path, model: Any, tokenizer: Any, rows: Rows, held_out: Rows) -> None:
+        self.budget, count = budget, min(SAMPLE, len(held_out))
         super().__init__(
             model,
             _arguments(budget, out),
             data_collator=Hiding(tokenizer),
             train_dataset=rows,
-            eval_dataset=Subset(held, (torch.arange(count) * len(held) // count).tolist()),
+            eval_dataset=Subset(held_out, (torch.arange(count) * len(held_out) // count).tolist()),
             processing_class=tokenizer,
-            compute_metrics=lambda seen: _metrics(torch.as_tensor(seen.predictions), held),
+            compute_metrics=lambda output: _metrics(torch.as_tensor(output.predictions), held_out),
             callbacks=[budget],
         )
         self.remove_callback(PrinterCallback)
@@ -244,11 +244,18 @@ def checkpoints(out: Path) -> list[Path]:
     return sorted(out.glob("checkpoint-*"), key=lambda path: int(path.name.removeprefix("checkpoint-")))
 
 
-def _metrics(counts: Tensor, held: Rows) -> dict[str, float]:
+def _metrics(counts: Tensor, held_out: Rows) -> dict[str, float]:
     """Mean losses (nats) and shares of right guesses; NaN for pairs where none is asked for."""
-    loss, hits, words, follow_loss, follow_hits, pairs = counts.double().sum(0).tolist()
-    if held.follow and not pairs:
+    loss, hits, token_counts, follow_loss, follow_hits, pairs = counts.double().sum(0).tolist()
+    if held_out.follow and not pairs:
         fix = "Use --no-follow (follow=False), or a text with longer paragraphs."
-        raise TextError(f"held-out paragraphs must have room for two segments, {held.length} tokens; got none. {fix}")
-    values = (loss / words, hits / words, follow_loss / (pairs or math.nan), follow_hits / (pairs or math.nan))
+        raise TextError(
+            f"held-out paragraphs must have room for two segments, {held_out.length} tokens; got none. {fix}"
+        )
+    values = (
+        loss / token_counts,
+        hits / token_counts,
+        follow_loss / (pairs or math.nan),
+        follow_hits / (pairs or math.nan),
+    )
     return dict(zip(list(CURVE)[-4:], values, strict=True))
