@@ -5,7 +5,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from isonb_lab.pages.outputs import glued
+from isonb_lab.runtime.glue import glued
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 LIVE = (

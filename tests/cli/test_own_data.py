@@ -133,30 +133,6 @@ def test_names_for_numbers_do_not_merge_them(capsys):
     assert "a label must be one of those there are; got '007'" in err
 
 
-LAUGHS = "- &a0 [x]\n" + "".join(f"- &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
-MISTAKES = {
-    "aliases of aliases": ("my.yaml", f"data_files: my.csv\nlabels:\n{LAUGHS}"),  # a kilobyte, or all memory
-    "brackets": ("my.yaml", f"labels: {'[' * 3000}{']' * 3000}\n"),
-    "a number of 5,000 digits": ("my.jsonl", '{"text": "a", "label": ' + "9" * 5000 + "}\n"),
-    "a number beyond 64 bits": ("my.jsonl", '{"text": "a", "label": 1' + "0" * 30 + '}\n{"text": "b", "label": 1}\n'),
-    "nested for ever": ("my.jsonl", '{"text": "a", "label": ' + "[" * 100_000 + "]" * 100_000 + "}\n"),
-    "half a character": ("my.jsonl", '{"text": "\\ud800", "label": 1}\n{"text": "b", "label": 0}\n'),
-    "types apart": ("my.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": {"c": 1}}\n'),
-}
-
-
-@pytest.mark.parametrize("case", MISTAKES)
-def test_a_file_that_cannot_be_read_is_one_line_and_exit_code_2(here, capsys, case):
-    csv("my.csv", *CLEAN)
-    name, content = MISTAKES[case]
-    (here / name).write_text(content)
-    code, out, err = said(capsys, "tasks", "check", name)
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-    assert len(err) < 500
-
-
 def test_an_error_of_a_hundred_thousand_characters_is_cut_to_a_screen(capsys):
     long = "label " * 17_500
     csv("my.csv", *[(f"text {i}", [long, "b"][i % 2]) for i in range(60)])

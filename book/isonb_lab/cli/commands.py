@@ -21,9 +21,10 @@ from isonb_lab.cli.summary import in_columns, progress, scores, summary, time_wo
 from isonb_lab.cli.tasks import check, named
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.runs.manifest import mixed_processors
+from isonb_lab.runs.notebooks import glued_table
 from isonb_lab.runs.record import read_record
 from isonb_lab.runs.settings import Planned, plan
-from isonb_lab.runs.table import check_table, glued, scan, table, write_table
+from isonb_lab.runs.table import check_table, scan, table, write_table
 from isonb_lab.sweeps.cost import Estimate, estimate, needs
 from isonb_lab.sweeps.execution import Prepared, earlier_outcome, execute, prepare
 from isonb_lab.sweeps.gpus import visible
@@ -192,7 +193,7 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _collect_glued(options: argparse.Namespace) -> int:
     """The same for a folder of executed chapters: one row a notebook, its parameters and the values it has glued."""
-    frame = glued(options.folder)
+    frame = glued_table(options.folder)
     if frame.empty:
         got = f"{options.folder!r}, which holds neither records nor notebooks with glued values"
         fail(CommandError, "OUT must be the folder of a sweep or of executed chapters", got, "Name one of these.")

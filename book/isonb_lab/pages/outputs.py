@@ -13,7 +13,6 @@ from typing import Any
 import nbformat
 
 from isonb_lab.pages.errors import ChapterError
-from isonb_lab.pages.values import GLUE_PREFIX
 
 WIDGET = "application/vnd.jupyter.widget"
 INJECTED = "injected-parameters"
@@ -25,17 +24,6 @@ def code_cells(notebook: Any) -> list[Any]:
     """The chapter's own code cells: without the cell that papermill injects, and the one that installs."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [cell for cell in cells if not {INJECTED, INSTALL} & set(cell.metadata.get("tags", []))]
-
-
-def glued(notebook: Any) -> dict[str, str]:
-    """The values that the cells of an executed notebook keep for the text, by name."""
-    outputs = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
-    scraps = [(out.get("metadata", {}).get("scrapbook", {}), out) for out in outputs]
-    return {
-        scrap["name"]: str(out["data"][GLUE_PREFIX + "text/plain"])
-        for scrap, out in scraps
-        if scrap.get("mime_prefix") == GLUE_PREFIX
-    }
 
 
 def _without_folders(text: str, root: Path, temporary: str) -> str:

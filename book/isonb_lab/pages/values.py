@@ -14,12 +14,12 @@ from IPython.display import display
 
 from isonb_lab.pages.errors import PageError
 from isonb_lab.pages.vega import in_book
+from isonb_lab.runtime.glue import GLUE_PREFIX
 
 LONG = 26  # letters of a cell that gets the room of a sentence
 COUNTED = re.compile(r"([-+]?\d.*), n = (\d+)")  # a mean with the number of its runs
 INTERVAL = re.compile(r" (\([^ ()]+ to [^ ()]+\))")
 FEW = 4  # counts that may stand in their cells though they are one and the same
-GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
 
 
 def glue(name: str, value: object, fmt: str | None = None) -> None:

@@ -213,6 +213,19 @@ def lines(*rows):
 TWO = lines("text,label", "x,1", "y,0")
 FLOATS = lines("text,label", *(f"t{i},{i / 7:.4f}" for i in range(300)))
 SAME = lines("sentence1,sentence2,score", "x,y,1", "y,z,1")
+LAUGHS = "- &a0 [x]\n" + "".join(f"- &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+UNREADABLE = {  # what takes all memory, all digits, all levels, half a character
+    name: ({file: content, "my.csv": TWO}, file, words)
+    for name, file, words, content in (
+        ("aliases of aliases", "a.yaml", "labels of a.yaml must be words", f"data_files: my.csv\nlabels:\n{LAUGHS}"),
+        ("brackets", "a.yaml", "must be a readable YAML file", f"labels: {'[' * 3000}{']' * 3000}\n"),
+        ("5,000 digits", "a.jsonl", "", '{"text": "a", "label": ' + "9" * 5000 + "}\n"),
+        ("beyond 64 bits", "a.jsonl", "", '{"text": "a", "label": 1' + "0" * 30 + '}\n{"text": "b", "label": 1}\n'),
+        ("nested for ever", "a.jsonl", "", '{"text": "a", "label": ' + "[" * 100_000 + "]" * 100_000 + "}\n"),
+        ("half a character", "a.jsonl", "", '{"text": "\\ud800", "label": 1}\n{"text": "b", "label": 0}\n'),
+        ("types apart", "a.jsonl", "", '{"text": "a", "label": 1}\n{"text": "b", "label": {"c": 1}}\n'),
+    )
+}
 MISTAKES = {
     "missing file": ({}, "nowhere.csv", "own data must be a file or folder that is there; got no file"),
     "wrong column": ({"a.csv": TWO}, "a.csv?target=lable", "Did you mean 'label'?"),
@@ -253,6 +266,7 @@ MISTAKES = {
         "a.csv?kind=span&inputs=context,context",
         "each column of text must be named once; got context, context",
     ),
+    **UNREADABLE,
     **{
         f"an answer at {start}": (
             {"a.jsonl": f'{{"question": "q", "context": "a b", "answers": {{"text": "b", "answer_start": {start}}}}}'},

@@ -15,7 +15,6 @@ from isonb_lab.encoders.lower_layers import first_layers, layer_list, trained_ab
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.engines import finetune
 from isonb_lab.methods import method_from
-from isonb_lab.runs.settings import plan
 from tests.lab.random_models import KINDS, save
 
 CUT = {"layers": 3, "train_layers": 1, "precision": "float32", "dropout": 0.0, "head": "linear"}
@@ -190,11 +189,3 @@ def test_states_beyond_half_precision_are_refused():
 def test_what_cannot_be_is_told_before_any_work(config, told):
     with pytest.raises(OptionError, match=told):
         finetune.run(RUN | config, progress=False)
-
-
-def test_ids_of_runs_without_the_options_are_as_before():
-    given = {"task": "sst2", "model": "minilm", "seed": 3}
-    whole = plan(given)
-    assert whole.run_id == plan(given | {"layers": None, "train_layers": None}).run_id
-    assert whole.run_id == "sst2-minilm-none-s3-38d3b01c2cdf"
-    assert len({whole.run_id, plan(given | {"layers": 4}).run_id, plan(given | {"train_layers": 2}).run_id}) == 3

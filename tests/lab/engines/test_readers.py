@@ -8,7 +8,6 @@ from isonb_lab.data.rows import load_task
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.engines import finetune, readers
 from isonb_lab.runs.inputs import differences, inputs
-from isonb_lab.runs.settings import plan
 
 SPLITS = {  # of the readers' tasks, and the embedded task whose rows stand in for theirs
     **{("sst2", split): "english_sentiment" for split in ("train", "validation")},
@@ -74,10 +73,3 @@ def test_a_second_stage_is_what_is_read_and_the_manifest_tells_of_texts_that_cha
     assert before == inputs(plain.config, data)
     write_rows(data / "squad/validation.parquet", list(load_task("english_span", split="validation", limit=39)))
     assert differences(before, inputs(plain.config, data)).startswith("other readers (")
-
-
-def test_ids_of_runs_without_readers_are_as_before():
-    given = {"task": "sst2", "model": "minilm", "seed": 3}
-    plain = plan(given).run_id
-    assert plan(given | {"readers": False, "pooling": "cls"}).run_id == plain
-    assert plan(given | {"readers": True}).run_id != plain != plan(given | {"pooling": "mean"}).run_id

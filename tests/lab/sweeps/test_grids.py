@@ -74,7 +74,7 @@ smoke:
         ("smoke: [1]", r"smoke, block 1 must be a mapping.*got 1"),
         ("smoke:\n  - task: english_sentiment\n  - task: nope", "smoke, block 2: the task must be"),
         ("smoke: {task: english_sentiment, sede: 1}", "Did you mean 'seed'"),
-        ("smoke: {task: english_sentiment, epochs: 0}", "block 1: epochs of a finetune run must be int 1"),
+        ("smoke: {task: english_sentiment, epochs: 0}", "block 1: epochs of a finetune run must be int from 1"),
         ("smoke: {task: english_sentiment, protocol: huge}", "protocol must be one of"),
         ("smoke: {task: english_sentiment, method: {name: istar, wieght: 1}}", "Did you mean 'weight'"),
         ("smoke: {task: english_sentiment, seed: []}", "seed of .*block 1 must have at least one value"),

@@ -24,8 +24,9 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError, PairingError
 from isonb_lab.pages.notebooks.markdown import Reader
 from isonb_lab.pages.notebooks.words import Index
-from isonb_lab.pages.outputs import INJECTED, INSTALL, code_cells, glued, graft
+from isonb_lab.pages.outputs import INJECTED, INSTALL, code_cells, graft
 from isonb_lab.pages.run import Job
+from isonb_lab.runtime.glue import glued
 
 NOTE = "isonb_written"  # the digest of a notebook as it was written
 CAPTION = "isonb_caption"

@@ -21,7 +21,7 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import PairingError
 from isonb_lab.pages.notebooks.plain import NOTE, last_run, note, plain, with_outputs, worked_in, write_notebook
 from isonb_lab.pages.notebooks.words import Index
-from isonb_lab.pages.outputs import glued
+from isonb_lab.runtime.glue import glued
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 PROMPT = "**Your solution:**"

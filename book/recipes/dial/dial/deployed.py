@@ -176,7 +176,7 @@ def _rows(x: Array, items: Items) -> Array:
 
 
 def _headed(cloud: Cloud, reader: str, name: str, turned: Callable[[Array], Array], held_out: bool) -> Array:
-    """A head or neighbours on a task's test rows; ``held_out``: on a fifth of the training rows, trained on the rest."""
+    """A head or neighbours on a task's test rows; ``held_out``: on a fifth of the training rows, trained on others."""
     items = labelled(name, "train")
     train, labels = _rows(turned(cloud.points(f"{name}_train", items.texts)), items), items.answer
     if held_out:
