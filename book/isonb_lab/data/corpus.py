@@ -10,8 +10,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from isonb.errors import InputError, fail
-
 
 @dataclass(frozen=True)
 class Sentence:
@@ -25,23 +23,11 @@ class Sentence:
     near_miss_of: str | None = None
 
 
-def sentences(topic: str | None = None, register: str | None = None) -> list[Sentence]:
-    """The sentences of one topic and register (None: all), always in the order of the file.
+def sentences() -> list[Sentence]:
+    """All sentences, in the order of the file.
 
-    Raises :class:`~isonb.errors.InputError` for a topic or register that no sentence has.
-
-    >>> len(sentences()) >= 300, sorted({s.topic for s in sentences("law")})
-    (True, ['law'])
+    >>> len(sentences())
+    310
     """
     lines = Path(__file__).with_name("sentences.jsonl").read_text(encoding="utf-8").splitlines()
-    every = [Sentence(**json.loads(line)) for line in lines]
-    for name, choice in (("topic", topic), ("register", register)):
-        choices = sorted({getattr(sentence, name) for sentence in every})
-        if choice is not None and choice not in choices:
-            fail(InputError, f"{name} must be one of {', '.join(choices)}", repr(choice), "Leave it out for all.")
-    return [s for s in every if topic in (None, s.topic) and register in (None, s.register)]
-
-
-def topics() -> list[str]:
-    """The topics present, sorted."""
-    return sorted({s.topic for s in sentences()})
+    return [Sentence(**json.loads(line)) for line in lines]

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.measures.isoscore import isoscore_star
-from isonb.measures.registry import LEADING, ZETA, attempt, measure_all
+from isonb.measures.registry import LEADING, attempt, measure_all
 from isonb.measures.spectrum import explained_variance
 from isonb.numerics.rows import centered
 from isonb.points import label_groups
@@ -27,12 +26,11 @@ def number(measure: Callable[..., Tensor], *args: Any, **kwargs: Any) -> float |
 
 
 @torch.no_grad()
-def cloud_measures(points: Tensor, labels: Tensor | None = None, *, shrinkage_cov: Tensor | None = None) -> Values:
+def cloud_measures(points: Tensor, labels: Tensor | None = None) -> Values:
     """Measures of points (n, d), in float64 on the CPU; None where one isn't defined for them. Never an error.
 
-    Those of :data:`~isonb.measures.registry.MEASURES` by name; with ``shrinkage_cov`` (d, d) isoscore_star mixes that
-    in. With integer ``labels`` (n,) also, each class moved to its own mean: ``anisotropy_<j>_class_centered`` and
-    ``isoscore_class_centered``.
+    Those of :data:`~isonb.measures.registry.MEASURES` by name. With integer ``labels`` (n,) also, each class moved to
+    its own mean: ``anisotropy_<j>_class_centered`` and ``isoscore_class_centered``.
 
     >>> values = cloud_measures(torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]]))
     >>> [round(values[name], 6) for name in ("anisotropy_1", "anisotropy_1_centered", "isoscore")]
@@ -42,8 +40,6 @@ def cloud_measures(points: Tensor, labels: Tensor | None = None, *, shrinkage_co
     """
     x = points.detach().cpu().double()
     values = measure_all(x)
-    if shrinkage_cov is not None:
-        values["isoscore_star"] = number(isoscore_star, x, ZETA, shrinkage_cov)
     if labels is not None:
         moved = attempt(_class_centered, x, labels.cpu())
         within = dict.fromkeys(BY_CLASS) if moved is None else measure_all(moved, BY_CLASS)

@@ -98,7 +98,7 @@ def plan_digest(path: str | Path) -> str:
         return fail(GridError, "the plan of a grid must be a file beside it", f"{error} for {path}", fix)
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML as data only, where a key that stands twice is an error."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:

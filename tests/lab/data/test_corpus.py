@@ -1,8 +1,7 @@
 """The shipped sentences: their promises."""
 
-import pytest
+from collections import Counter
 
-from isonb.errors import InputError
 from isonb_lab.data import corpus
 
 
@@ -19,20 +18,12 @@ def test_size_variety_and_pairs():
     assert min(lengths) == 3
     assert 40 <= max(lengths) <= 50
     assert len({s.register for s in every}) >= 5
-    assert len(corpus.topics()) >= 8
-    assert all(len(corpus.sentences(topic=t)) >= 25 for t in corpus.topics())
+    topics = Counter(s.topic for s in every)
+    assert len(topics) >= 8
+    assert min(topics.values()) >= 25
     pairs = [(s, found[s.paraphrase_of]) for s in every if s.paraphrase_of]
     misses = [(s, found[s.near_miss_of]) for s in every if s.near_miss_of]
     assert (len(pairs) >= 38, len(misses) >= 14) == (True, True)
     assert all(a.topic == b.topic for a, b in pairs + misses)
     close, far = (sorted(overlap(a.text, b.text) for a, b in some) for some in (misses, pairs))
     assert close[len(close) // 2] > 0.5 > far[len(far) // 2]  # word overlap can't tell the two kinds of pair apart
-
-
-def test_filters_keep_the_order_and_name_what_there_is():
-    law = corpus.sentences(topic="law")
-    assert [s.id for s in law] == [s.id for s in corpus.sentences() if s.topic == "law"]
-    both = corpus.sentences(topic="law", register="formal")
-    assert both == [s for s in law if s.register == "formal"] != []
-    with pytest.raises(InputError, match=r"topic must be one of .*alchemy"):
-        corpus.sentences(topic="alchemy")
