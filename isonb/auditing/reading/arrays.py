@@ -6,6 +6,7 @@ import importlib
 import re
 import tempfile
 import zipfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,16 +135,18 @@ def faiss_index(path: Path) -> Described:
     if not in_lists and not kind.startswith("IndexFlat"):
         fix = "What it gives back was compressed: audit what was put in, saved by numpy.save."
         refuse(VectorsError, f"{path.name} must keep its vectors whole, as IndexFlat does", kind, fix)
+    members = []
+    if index.ntotal:
+        orders = _of_lists(faiss, index) if in_lists else {"": lambda: index.reconstruct_n(0, whole.ntotal)}
+        type_ = f"float32 of shape {(index.ntotal, index.d)}"
+        members = [
+            Member(name, f"{type_} in the order of the {name}" if name else type_, orders[name]) for name in orders
+        ]
+    return Described(path.name, f"FAISS, {kind}", members, path)
 
-    def take() -> Any:
-        return _of_lists(faiss, index) if in_lists else index.reconstruct_n(0, whole.ntotal)
 
-    type_, part = f"float32 of shape {(index.ntotal, index.d)}", "in the order of the ids" if in_lists else ""
-    return Described(path.name, f"FAISS, {kind}", [Member("", type_, take, part=part)] * bool(index.ntotal), path)
-
-
-def _of_lists(faiss: Any, index: Any) -> Any:
-    """The vectors of inverted lists in the order of their ids."""
+def _of_lists(faiss: Any, index: Any) -> dict[str, Callable[[], Any]]:
+    """The vectors of inverted lists in the order of their ids; two orders, where the ids don't rise in each list."""
     lists = [
         (
             faiss.rev_swig_ptr(index.invlists.get_ids(i), size).copy(),
@@ -153,4 +156,8 @@ def _of_lists(faiss: Any, index: Any) -> Any:
         if (size := index.invlists.list_size(i))
     ]
     ids, codes = (np.concatenate(parts) for parts in zip(*lists, strict=True))
-    return codes.view("<f4").reshape(len(ids), -1)[ids.argsort(kind="stable")]
+    vectors = codes.view("<f4").reshape(len(ids), -1)
+    by_ids = vectors[ids.argsort(kind="stable")]
+    if all((np.diff(part) > 0).all() for part, _ in lists):
+        return {"": lambda: by_ids}
+    return {"ids": lambda: by_ids, "lists": lambda: vectors}
