@@ -124,15 +124,15 @@ def token_cloud(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     return _tokens(*check_points(hidden, mask, name="hidden", points=1))
 
 
-def stacked(hidden_states: Sequence[Tensor] | Tensor) -> Tensor:
-    """Hidden states as one tensor, layers first."""
+def stacked(hidden_states: Sequence[Tensor] | Tensor, layers: Layers | None = None) -> Tensor:
+    """Hidden states as one tensor, layers first; all of them, or some."""
     if isinstance(hidden_states, Tensor):
-        return hidden_states
+        return hidden_states if layers is None else hidden_states[chosen_layers(layers, len(hidden_states))]
     states = [tensor_of(state) for state in hidden_states] if isinstance(hidden_states, Sequence) else []
     if not all(isinstance(state, Tensor) for state in states) or len({state.shape for state in states}) != 1:
         got = [tuple(one.shape) if isinstance(one, Tensor) else type(one).__name__ for one in states] or "none"
         fail(ShapeError, "hidden_states must be tensors of one shape", got, "Pass the hidden_states of a model.")
-    return torch.stack(states)
+    return torch.stack(states if layers is None else [states[k] for k in chosen_layers(layers, len(states))])
 
 
 @validated
@@ -144,8 +144,7 @@ def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int
     >>> layer_average(torch.tensor([[[0.0]], [[2.0]], [[4.0]]]), layers=(1, 2)).tolist()
     [[3.0]]
     """
-    stack, _ = check_points(stacked(hidden_states), name="hidden_states", points=1)
-    return stack[chosen_layers(layers, len(stack))].mean(0)
+    return check_points(stacked(hidden_states, layers), name="hidden_states", points=1)[0].mean(0)
 
 
 @validated
