@@ -7,12 +7,12 @@ from browser import SET, chromium, open_page
 from sklearn.linear_model import Ridge
 
 import isonb
-from isonb import pages
 from isonb.auditing.measured import pair_score
-from isonb.lab.data.corpus import Sentence, sentences
 from isonb.numerics.nearest import nearest_by_cosine
 from isonb.numerics.rows import unit_rows
 from isonb.transforms import PartialWhitening
+from isonb_lab.data.corpus import Sentence, sentences
+from isonb_lab.figures import instrument as instruments
 
 pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
@@ -25,11 +25,6 @@ READ = """(root) => ({
   near: [...root.querySelectorAll('li')].map((li) => [Number(li.dataset.row), Number(li.dataset.value)]),
 })"""
 MOVE = "(box, on) => { box.checked = on; box.dispatchEvent(new Event('input', {bubbles: true})); }"
-
-
-@pytest.fixture(scope="module")
-def figures():
-    return pages.figures("instrument")
 
 
 def opened(browser, instrument, tmp_path):
@@ -72,9 +67,9 @@ def answers_right(rows, topics, alpha, some):
 
 
 @pytest.mark.parametrize(("model", "without"), [("tiny", False), ("minilm", False), ("minilm", True)])
-def test_the_page_reads_what_isonb_reads(browser, figures, tmp_path, model, without):
-    cloud = figures.pooled(model, [s.text for s in sentences()])
-    instrument = figures.Instrument({model: cloud}, pick=7)
+def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
+    cloud = instruments.pooled(model, [s.text for s in sentences()])
+    instrument = instruments.Instrument({model: cloud}, pick=7)
     visit, root = opened(browser, instrument, tmp_path)
     root.locator("[name=token]").evaluate(MOVE, without)
     x = cloud.without if without else cloud.vectors
@@ -91,10 +86,10 @@ def test_the_page_reads_what_isonb_reads(browser, figures, tmp_path, model, with
     visit.page.close()
 
 
-def test_its_classifier_leaves_each_sentence_out_once(browser, figures, tmp_path):
+def test_its_classifier_leaves_each_sentence_out_once(browser, tmp_path):
     corpus = [s for s in sentences() if s.topic in ("law", "kitchen", "music")]
-    cloud = figures.pooled("tiny", [s.text for s in corpus])
-    instrument = figures.Instrument({"tiny": cloud}, corpus)
+    cloud = instruments.pooled("tiny", [s.text for s in corpus])
+    instrument = instruments.Instrument({"tiny": cloud}, corpus)
     visit, root = opened(browser, instrument, tmp_path)
     x = cloud.vectors.double()
     x = x - x.mean(0)
@@ -112,11 +107,11 @@ def script_seconds(processor):
     )
 
 
-def test_a_move_of_a_thousand_points_takes_less_than_100_ms(browser, figures, tmp_path):
+def test_a_move_of_a_thousand_points_takes_less_than_100_ms(browser, tmp_path):
     draw = torch.Generator().manual_seed(0)
     corpus = [Sentence(str(i), f"{i}", f"topic {i % 10}", "", str(i - 1) if i % 8 == 1 else None) for i in range(1000)]
     x = torch.randn(1000, 768, generator=draw) * torch.linspace(3, 0.1, 768) + 1
-    visit, root = opened(browser, figures.Instrument({"large": figures.Cloud(x)}, corpus), tmp_path)
+    visit, root = opened(browser, instruments.Instrument({"large": instruments.Cloud(x)}, corpus), tmp_path)
     processor = visit.page.context.new_cdp_session(visit.page)
     processor.send("Performance.enable", {"timeDomain": "threadTicks"})  # the machine may be busy
     before = script_seconds(processor)

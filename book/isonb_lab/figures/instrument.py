@@ -1,6 +1,6 @@
 """The instrument: a cloud in the page, its bars and its readers, and a slider that turns it; the page computes.
 
-Its scripts are in ``browser/``. Values equal isonb's on the same rows; a browser test compares them.
+Values equal isonb's on the same rows; a browser test compares them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from isonb.lab.data.corpus import sentences
-from isonb.lab.encoders.loading import encode, load
-from isonb.pages.errors import PageError
+from isonb.models.loading import encode, load
 from isonb.points import mean_pool
+from isonb_lab.data.corpus import sentences
+from isonb_lab.figures.browser import scripts
+from isonb_lab.pages.errors import PageError
+from isonb_lab.places import RECORDINGS_FOLDER
 
-BROWSER = Path(__file__).with_name("browser")
-SCRIPTS = ("cloud.js", "readers.js", "instrument.js")
+SCRIPTS = ("ml_matrix.js", "cloud.js", "readers.js", "instrument.js")
 TWINS, STRANGERS = 50, 2000  # pairs at most: that say the same, and about two topics
 READINGS = {
     "isoscore": ("IsoScore", "1 where every direction has the same variance"),
@@ -35,19 +37,25 @@ BARS = "Bars of the variance along each direction, on a logarithmic scale; a rou
 MEAN = "The cloud as a circle, the origin as a cross, and the mean as an arrow between them."
 
 
-def script(*names: str) -> str:
-    """Scripts of the page in one element. The library for linear algebra finds no module system, and is a global."""
-    library = BROWSER.joinpath("ml_matrix.js").read_text(encoding="utf-8")
-    others = "".join(BROWSER.joinpath(name).read_text(encoding="utf-8") for name in names)
-    return f"<script>(function (exports, module, define) {{{library}}})();\n{others}</script>"
-
-
 @dataclass(frozen=True)
 class Cloud:
-    """Vectors (n, d) of the sentences, and those without each sentence's first token where these are known."""
+    """Vectors (n, d) of the sentences, and those without each sentence's first token where these are known.
+
+    ``dims``: of the space, where the vectors are coordinates along the directions that their points span.
+    """
 
     vectors: Tensor
     without: Tensor | None = None
+    dims: int | None = None
+
+    def packed(self) -> dict[str, Any]:
+        """What the script reads: rows in float32, or in float16 where they are that, as base64."""
+        n, width = self.vectors.shape
+        clouds = {"vectors": self.vectors, "without": self.without}
+        rows = {name: x if x.dtype == torch.float16 else x.float() for name, x in clouds.items() if x is not None}
+        packed = {name: base64.b64encode(x.contiguous().numpy().tobytes()).decode() for name, x in rows.items()}
+        kind = "f2" if rows["vectors"].dtype == torch.float16 else "f4"
+        return {"n": n, "width": width, "d": self.dims or width, "type": kind, **packed}
 
 
 def pooled(encoder: str, texts: Sequence[str], layer: int = -1) -> Cloud:
@@ -57,6 +65,12 @@ def pooled(encoder: str, texts: Sequence[str], layer: int = -1) -> Cloud:
     later[:, 0] = False
     hidden = states.hidden_states[layer]
     return Cloud(mean_pool(hidden, states.mask), mean_pool(hidden, later))
+
+
+def loud() -> Cloud:
+    """The book's sentences in the middle layer of ``smollm2``, whose first token is loud: recorded, in float16."""
+    stored = np.load(RECORDINGS_FOLDER / "loud_token.npz")
+    return Cloud(*(torch.from_numpy(stored[name]) for name in ("vectors", "without")), dims=int(stored["dims"]))
 
 
 class Instrument:
@@ -81,21 +95,15 @@ class Instrument:
         return twins[:TWINS], [(i, j) for i, j in drawn if self.corpus[i].topic != self.corpus[j].topic][:STRANGERS]
 
     def data(self) -> dict[str, Any]:
-        """What the script reads: the rows in float32, base64."""
+        """What the script reads."""
         topics = sorted({sentence.topic for sentence in self.corpus})
         twins, strangers = self.pairs()
-        clouds = [
-            {"d": cloud.vectors.shape[1], "vectors": _packed(cloud.vectors)}
-            | ({} if cloud.without is None else {"without": _packed(cloud.without)})
-            for cloud in self.clouds.values()
-        ]
         return {
-            "type": "f4",
             "texts": [sentence.text for sentence in self.corpus],
             "topics": [topics.index(sentence.topic) for sentence in self.corpus],
             "twins": twins,
             "strangers": strangers,
-            "clouds": clouds,
+            "clouds": [cloud.packed() for cloud in self.clouds.values()],
         }
 
     def _repr_html_(self) -> str:
@@ -120,12 +128,8 @@ class Instrument:
             f'<svg viewBox="0 0 190 160" role="img" aria-label="{MEAN}"></svg></div>'
             f'<table aria-live="polite"><tbody>{rows}</tbody></table>'
             f'<label>Nearest to <select name="sentence">{texts}</select></label><ol></ol>'
-            f'<script type="application/json">{data}</script>{script(*SCRIPTS)}</div>'
+            f'<script type="application/json">{data}</script>{scripts(*SCRIPTS)}</div>'
         )
 
     def __repr__(self) -> str:
         return f"Instrument of {len(self.corpus)} sentences as {', '.join(self.clouds)}: a slider turns their cloud"
-
-
-def _packed(x: Tensor) -> str:
-    return base64.b64encode(x.float().contiguous().numpy().tobytes()).decode()

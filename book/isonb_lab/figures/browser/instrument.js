@@ -48,8 +48,8 @@
       const which = token.checked && chosen.without ? "without" : "vectors";
       const key = `${encoder.value} ${which}`;
       if (!spectra.has(key)) {
-        const found = isonbCloud.spectrum(isonbCloud.decoded(chosen[which], data.type, data.texts.length, chosen.d));
-        spectra.set(key, { ...found, topics: isonbReaders.topicSums(found.points, data.topics) });
+        const found = isonbCloud.spectrum(isonbCloud.decoded(chosen[which], chosen.type, chosen.n, chosen.width));
+        spectra.set(key, { ...found, d: chosen.d, topics: isonbReaders.topicSums(found.points, data.topics) });
       }
       token.disabled = !chosen.without;
       return spectra.get(key);
