@@ -122,3 +122,15 @@ def test_a_move_of_a_thousand_points_takes_less_than_100_ms(browser, tmp_path):
         float(isonb.isoscore(PartialWhitening().fit_transform(x.double()))), rel=1e-6
     )
     visit.page.close()
+
+
+def test_the_recorded_token_is_loud_and_its_space_has_all_dimensions(browser, tmp_path):
+    cloud = instruments.loud()
+    visit, root = opened(browser, instruments.Instrument({"smollm2": cloud}), tmp_path)
+    for without, x in ((False, cloud.vectors), (True, cloud.without)):
+        root.locator("[name=token]").evaluate(MOVE, without)
+        read, ratio = root.evaluate(READ), float(isonb.participation_ratio(x.double()))
+        assert read["isoscore"] == pytest.approx((ratio - 1) / (cloud.dims - 1), rel=1e-6)
+        assert read["mean_cosine"] == pytest.approx(float(isonb.mean_cosine(x.double())), rel=1e-6)
+        assert (ratio < 1.1) == (not without)
+    visit.page.close()

@@ -70,7 +70,8 @@ def pooled(encoder: str, texts: Sequence[str], layer: int = -1) -> Cloud:
 def loud() -> Cloud:
     """The book's sentences in the middle layer of ``smollm2``, whose first token is loud: recorded, in float16."""
     stored = np.load(RECORDINGS_FOLDER / "loud_token.npz")
-    return Cloud(*(torch.from_numpy(stored[name]) for name in ("vectors", "without")), dims=int(stored["dims"]))
+    vectors, without = (torch.from_numpy(stored[name]) for name in ("vectors", "without"))
+    return Cloud(vectors, without, dims=int(stored["dims"]))
 
 
 class Instrument:
