@@ -274,5 +274,5 @@ def _with_args(cls: type[Any]) -> str:
 def _argument(name: str, hint: Any, entry: Field[Any]) -> str:
     kind = hint if isinstance(hint, str) else inspect.formatannotation(hint)
     kind = kind[len("InitVar[") : -1] if kind.startswith("InitVar[") else kind
-    rule, default = entry.metadata, "" if entry.default is MISSING else f", default {entry.default!r}"
-    return f"    {name} ({kind}{_span(rule['low'], rule['high'])}{default}): {rule['help']}."
+    rule, default = entry.metadata, "" if entry.default is MISSING else f", by default {entry.default!r}"
+    return f"    {name}: {rule['help']} ({kind}{_span(rule['low'], rule['high'])}{default})."

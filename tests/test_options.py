@@ -78,7 +78,7 @@ def test_repr_and_reference_show_every_option(kind):
     built = kind(**NEEDED.get(kind, {}))
     assert [name for name in declared(kind) if f"{name}=" not in repr(built)] == []
     args = kind.__doc__.partition("\nArgs:\n")[2]
-    assert [name for name in declared(kind) if f"\n    {name} (" not in "\n" + args] == []
+    assert [name for name in declared(kind) if f"\n    {name}: " not in "\n" + args] == []
     assert "\nArgs:\n" not in args
     assert list(inspect.signature(kind).parameters) == list(declared(kind))
 

@@ -17,7 +17,7 @@ from isonb.measures.registry import MEASURES
 from isonb.runtime.told import between
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
 from isonb.transforms.base import AffineTransform
-from isonb.transforms.turns import SingularDecay
+from isonb.transforms.graded import SingularDecay
 
 GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
 MOST = 20  # directions that may be removed
