@@ -36,6 +36,10 @@ else:  # a type checker would take every misspelt name for one of these
             return sorted({*(one for one in vars(api) if not one.startswith("_")), *AUDIT})
         source = import_module("isonb.auditing") if name in AUDIT else api
         if not hasattr(source, name):
+            from isonb.transforms.turns import RENAMED, renamed
+
+            if name in RENAMED:
+                return renamed(name, 2)
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = getattr(source, name)
         return globals()[name]

@@ -71,11 +71,11 @@ from isonb.transforms.flow import GlowFlow as GlowFlow
 from isonb.transforms.flow import fit_flow as fit_flow
 from isonb.transforms.mean_direction import MeanDirection as MeanDirection
 from isonb.transforms.sbert_wk import sbert_wk as sbert_wk
-from isonb.transforms.turns import DimensionScale as DimensionScale
-from isonb.transforms.turns import MeanShift as MeanShift
-from isonb.transforms.turns import PartialWhitening as PartialWhitening
-from isonb.transforms.turns import SingularDecay as SingularDecay
-from isonb.transforms.turns import Standardise as Standardise
+from isonb.transforms.graded import DimensionScale as DimensionScale
+from isonb.transforms.graded import MeanTranslation as MeanTranslation
+from isonb.transforms.graded import PartialWhitening as PartialWhitening
+from isonb.transforms.graded import SingularDecay as SingularDecay
+from isonb.transforms.graded import Standardize as Standardize
 from isonb.transforms.whitening import AllButTheTop as AllButTheTop
 from isonb.transforms.whitening import SoftZCA as SoftZCA
 from isonb.transforms.whitening import Whitening as Whitening
@@ -102,5 +102,6 @@ from isonb.errors import FitWarning as FitWarning
 from isonb.errors import InputError as InputError
 from isonb.errors import IsotropyWarning as IsotropyWarning
 from isonb.errors import NotFittedError as NotFittedError
+from isonb.errors import OptionError as OptionError
 from isonb.errors import PrecisionWarning as PrecisionWarning
 from isonb.errors import ShapeError as ShapeError

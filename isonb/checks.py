@@ -1,7 +1,8 @@
 """The border of the library: what may come in, and the one kind of error for what may not.
 
-Every public function is wrapped by :func:`border` and passes its tensors through :func:`cloud`, :func:`nonnegative` or
-:func:`mask_of` before any arithmetic. Past that line the code assumes finite floats of the right shape.
+Every public function is wrapped by :func:`validated` and passes its tensors through :func:`check_points`,
+:func:`nonnegative` or :func:`mask_of` before any arithmetic. Past that line the code assumes finite floats of the right
+shape.
 
 Shape and dtype are checked always. Values (NaN, Inf, zero variance, rows left under a mask) are checked on the CPU. On
 an accelerator reading a value stalls the queue, so there they are checked only inside
@@ -51,8 +52,8 @@ def check_values(x: Tensor) -> bool:
     """Whether the values of ``x`` may be looked at: on the CPU, or as :func:`strict` says; never under a compiler."""
     if torch.compiler.is_compiling():
         return False
-    wanted = _strict.get()
-    return x.device.type == "cpu" if wanted is None else wanted
+    strict_now = _strict.get()
+    return x.device.type == "cpu" if strict_now is None else strict_now
 
 
 def tensor_of(x: Any) -> Any:
@@ -90,14 +91,14 @@ def usual_device() -> contextlib.AbstractContextManager[Any]:
     return torch.device("cpu") if _default_elsewhere() else contextlib.nullcontext()
 
 
-def border(function: Callable[P, R]) -> Callable[P, R]:
+def validated(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function: numpy arrays become tensors, and the function's name is put in front of every input
     error; of ``forward`` and ``__init__`` the name of the class. Inside, autocast is off (float32 maths), and what is
     made without a device is on the CPU, wherever :func:`torch.set_default_device` puts it outside; a new module lies
     where that says.
     """
     *_, owner, name = ("", *function.__qualname__.split("."))
-    told = owner if name in ("forward", "__init__") else name
+    label = owner if name in ("forward", "__init__") else name
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -105,40 +106,40 @@ def border(function: Callable[P, R]) -> Callable[P, R]:
             with torch.device("cpu"):
                 return wrapped(*args, **kwargs)
         try:
-            given: Any = [tensor_of(a) for a in args]
+            values: Any = [tensor_of(a) for a in args]
             options: Any = {key: tensor_of(a) for key, a in kwargs.items()}
-            kinds = {a.device.type for a in (*given, *options.values()) if isinstance(a, Tensor)}
+            kinds = {a.device.type for a in (*values, *options.values()) if isinstance(a, Tensor)}
             on = [kind for kind in kinds if _has_autocast(kind) and torch.is_autocast_enabled(kind)]
             if not on:
-                return function(*given, **options)
+                return function(*values, **options)
             with contextlib.ExitStack() as stack:
                 for kind in on:
                     stack.enter_context(torch.autocast(kind, enabled=False))
-                return function(*given, **options)
+                return function(*values, **options)
         except InputError as error:
             if error.named:
                 raise
-            raise with_name(error, told) from None
+            raise with_name(error, label) from None
 
     return wrapped
 
 
 def uncompiled(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a function whose steps depend on values: :func:`torch.compile` leaves it out, by a break of its graph."""
-    apart: list[Callable[P, R]] = []  # made when first needed: it imports the compiler, which takes seconds
+    disabled: list[Callable[P, R]] = []  # made when first needed: it imports the compiler, which takes seconds
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if not torch.compiler.is_compiling():
             return function(*args, **kwargs)
-        if not apart:
-            apart.append(torch.compiler.disable(function))  # type: ignore[no-untyped-call]
-        return apart[0](*args, **kwargs)
+        if not disabled:
+            disabled.append(torch.compiler.disable(function))  # type: ignore[no-untyped-call]
+        return disabled[0](*args, **kwargs)
 
     return wrapped
 
 
-def fits(value: Tensor, power: str = "squared scale") -> Tensor:
+def check_overflow(value: Tensor, power: str = "squared scale") -> Tensor:
     """``value`` as it is; :class:`DegenerateError` where the points were too large for their dtype to hold it."""
     if check_values(value) and not _all_finite(value.detach()):
         bad = value.detach()[~torch.isfinite(value.detach())][0].item()
@@ -192,7 +193,7 @@ def mask_of(x: Tensor, mask: Tensor | None, *, name: str = "x") -> Tensor | None
     return mask.bool().to(x.device)
 
 
-def cloud(
+def check_points(
     x: Tensor,
     mask: Tensor | None = None,
     *,
@@ -207,7 +208,7 @@ def cloud(
     ``points`` and ``dims`` are the fewest allowed, counted under the mask; ``single`` refuses batch axes; with
     ``look=False`` it is the caller who makes sure that they are finite. float16 and bfloat16 are raised to float32.
 
-    >>> cloud(torch.ones(1, 3))
+    >>> check_points(torch.ones(1, 3))
     Traceback (most recent call last):
     ...
     isonb.errors.ShapeError: x must hold at least 2 points; got 1 (shape (1, 3)). Pass (..., n, d) with n >= 2.
@@ -215,9 +216,9 @@ def cloud(
     x = _as_float(x, name)
     shape = tuple(x.shape)
     if x.ndim < 2 or (single and x.ndim != 2):
-        wanted = "(n, d)" if single else "(..., n, d)"
+        expected = "(n, d)" if single else "(..., n, d)"
         fix = "Add the missing axis with unsqueeze." if x.ndim < 2 else "Loop over the batch axes."
-        fail(ShapeError, f"{name} must have shape {wanted}", f"shape {shape}", fix)
+        fail(ShapeError, f"{name} must have shape {expected}", f"shape {shape}", fix)
     n, d = shape[-2:]
     if n < points:
         fix = f"Pass (..., n, d) with n >= {points}."
@@ -245,16 +246,16 @@ def finite(x: Tensor, *, name: str = "x") -> Tensor:
     return x
 
 
-def pooled(x: Tensor, mask: Tensor | None = None, *, points: int = 2) -> tuple[Tensor, Tensor | None]:
-    """Points (..., d), all leading axes one cloud: rows (n, d) and their mask (n), checked as by :func:`cloud`.
+def flatten_points(x: Tensor, mask: Tensor | None = None, *, points: int = 2) -> tuple[Tensor, Tensor | None]:
+    """Points (..., d), all leading axes one cloud: rows (n, d) and their mask (n), checked as by :func:`check_points`.
 
     ``points`` is the fewest of the whole: some rows or batches may be empty under the mask.
 
-    >>> pooled(torch.ones(2, 3, 4))[0].shape
+    >>> flatten_points(torch.ones(2, 3, 4))[0].shape
     torch.Size([6, 4])
     """
-    x, mask = cloud(x, mask, points=0)
-    return cloud(x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1), points=points)
+    x, mask = check_points(x, mask, points=0)
+    return check_points(x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1), points=points)
 
 
 def labels_of(labels: Any, points: int) -> Tensor:
@@ -284,3 +285,6 @@ def nonnegative(x: Tensor, *, name: str) -> Tensor:
         bad = x[~((x >= 0) & torch.isfinite(x))][0].item()
         fail(DegenerateError, f"{name} must be finite and >= 0", bad, "Drop infinite bars; pass lengths.")
     return x
+
+
+border, cloud, pooled, fits = validated, check_points, flatten_points, check_overflow  # the names of before

@@ -28,7 +28,7 @@ class InputError(ValueError):
     isonb.errors.InputError: rbf_uniformity: t must be positive and finite; got 0.0. 0.5 is the default.
     """
 
-    named = False  # set by border once the function's name stands in front
+    named = False  # set by validated once the function's name stands in front
 
 
 class ShapeError(InputError):

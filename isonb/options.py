@@ -35,21 +35,26 @@ LONGEST = 80  # letters of a value in an error
 SECTIONS = ("Returns:", "Raises:", ">>> ")  # of a docstring, what may stand below Args
 
 
-def option(
-    default: Any, help: str, *, low: float | None = None, high: float | None = None, choices: tuple[Any, ...] = ()
-) -> Any:
-    """A field with its meaning and the values it takes. ``low`` and ``high`` belong to the range.
-
-    Values that are named stand in the type, ``Literal["thin", "thick"]``, or in ``choices`` where they are computed.
-    """
-    return field(default=default, metadata=meaning(help, low=low, high=high, choices=choices))
+def option(default: Any, help: str, **rule: Any) -> Any:
+    """A field with its meaning and the values it takes; ``rule`` as in :func:`meaning`."""
+    return field(default=default, metadata=meaning(help, **rule))
 
 
 def meaning(
-    help: str, *, low: float | None = None, high: float | None = None, choices: tuple[Any, ...] = ()
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[Any, ...] = (),
+    idle: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The metadata of an option, for a field that needs more: ``field(metadata=meaning(...))`` has no default."""
-    return {"help": help, "low": low, "high": high, "choices": choices}
+    """The metadata of an option, for a field that needs more: ``field(metadata=meaning(...))`` has no default.
+
+    ``low`` and ``high`` belong to the range. Values that are named stand in the type, ``Literal["thin", "thick"]``, or
+    in ``choices`` where they are computed. ``idle`` names another option and the value of it beside which this one does
+    nothing: there it is refused unless it is at its default.
+    """
+    return {"help": help, "low": low, "high": high, "choices": choices, "idle": idle or {}}
 
 
 class Options:
@@ -67,6 +72,7 @@ class Options:
                 taken = checked(type(self), entry.name, given)
                 if taken is not given:
                     object.__setattr__(self, entry.name, taken)
+        check_effect(self)
 
     @classmethod
     def title(cls) -> str:
@@ -193,6 +199,15 @@ def checked(kind: Any, name: str, value: Any, where: str = "", text: bool = Fals
     return taken
 
 
+def check_effect(options: Any) -> None:
+    """Raise :class:`~isonb.errors.OptionError` for an option that is set and does nothing beside another."""
+    for name, entry in declared(type(options)).items():
+        for other, value in entry.metadata["idle"].items():
+            if getattr(options, other) == value and (given := getattr(options, name)) != entry.default:
+                want = f"{name} of {options.title()} must be left out with {in_words({other: value})}: it does nothing"
+                fail(OptionError, want, shown(given), f"Change {other}, or leave {name} out.")
+
+
 @functools.cache
 def hints(kind: Hashable) -> dict[str, Any]:
     """The type of each option of a class, by name."""
@@ -259,5 +274,5 @@ def _with_args(cls: type[Any]) -> str:
 def _argument(name: str, hint: Any, entry: Field[Any]) -> str:
     kind = hint if isinstance(hint, str) else inspect.formatannotation(hint)
     kind = kind[len("InitVar[") : -1] if kind.startswith("InitVar[") else kind
-    rule, default = entry.metadata, "" if entry.default is MISSING else f", default {entry.default!r}"
-    return f"    {name} ({kind}{_span(rule['low'], rule['high'])}{default}): {rule['help']}."
+    rule, default = entry.metadata, "" if entry.default is MISSING else f", by default {entry.default!r}"
+    return f"    {name}: {rule['help']} ({kind}{_span(rule['low'], rule['high'])}{default})."

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud, fits, labels_of, tensor_of
+from isonb.checks import check_overflow, check_points, labels_of, tensor_of, validated
 from isonb.errors import InputError, ShapeError, fail
 from isonb.numerics.rows import row_count
 
@@ -89,17 +89,17 @@ def pool(states: Sequence[Tensor], mask: Tensor | None, mode: Mode) -> Tensor:
     return torch.cat([_POOLS[mode](state, real) for state in wide])
 
 
-@border
+@validated
 def cls_pool(hidden: Tensor) -> Tensor:
     """The first token of each sentence ([CLS]; ``<s>`` in RoBERTa): (..., T, d) -> (..., d).
 
     >>> cls_pool(torch.tensor([[[1.0, 2.0], [9.0, 9.0]]])).tolist()
     [[1.0, 2.0]]
     """
-    return _first(cloud(hidden, name="hidden", points=1)[0], None)
+    return _first(check_points(hidden, name="hidden", points=1)[0], None)
 
 
-@border
+@validated
 def mean_pool(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     """The mean of the real tokens of each sentence: (..., T, d), mask (..., T) -> (..., d).
 
@@ -108,10 +108,10 @@ def mean_pool(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> mean_pool(torch.tensor([[[1.0], [3.0], [50.0]]]), torch.tensor([[1, 1, 0]])).tolist()
     [[2.0]]
     """
-    return fits(_mean(*cloud(hidden, mask, name="hidden", points=1)), "sum")
+    return check_overflow(_mean(*check_points(hidden, mask, name="hidden", points=1)), "sum")
 
 
-@border
+@validated
 def token_cloud(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     """Every real token of every sentence as one cloud: (..., T, d), mask (..., T) -> (N, d), row-major order.
 
@@ -121,21 +121,21 @@ def token_cloud(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> token_cloud(torch.arange(6.0).view(1, 3, 2), torch.tensor([[1, 0, 1]])).tolist()
     [[0.0, 1.0], [4.0, 5.0]]
     """
-    return _tokens(*cloud(hidden, mask, name="hidden", points=1))
+    return _tokens(*check_points(hidden, mask, name="hidden", points=1))
 
 
-def stacked(hidden_states: Sequence[Tensor] | Tensor) -> Tensor:
-    """Hidden states as one tensor, layers first."""
+def stacked(hidden_states: Sequence[Tensor] | Tensor, layers: Layers | None = None) -> Tensor:
+    """Hidden states as one tensor, layers first; all of them, or some."""
     if isinstance(hidden_states, Tensor):
-        return hidden_states
+        return hidden_states if layers is None else hidden_states[chosen_layers(layers, len(hidden_states))]
     states = [tensor_of(state) for state in hidden_states] if isinstance(hidden_states, Sequence) else []
     if not all(isinstance(state, Tensor) for state in states) or len({state.shape for state in states}) != 1:
         got = [tuple(one.shape) if isinstance(one, Tensor) else type(one).__name__ for one in states] or "none"
         fail(ShapeError, "hidden_states must be tensors of one shape", got, "Pass the hidden_states of a model.")
-    return torch.stack(states)
+    return torch.stack(states if layers is None else [states[k] for k in chosen_layers(layers, len(states))])
 
 
-@border
+@validated
 def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int] = (0, -1)) -> Tensor:
     """The mean of chosen layers, L tensors (..., T, d) -> (..., T, d). Layer 0 is the embedding output.
 
@@ -144,11 +144,10 @@ def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int
     >>> layer_average(torch.tensor([[[0.0]], [[2.0]], [[4.0]]]), layers=(1, 2)).tolist()
     [[3.0]]
     """
-    stack, _ = cloud(stacked(hidden_states), name="hidden_states", points=1)
-    return stack[chosen_layers(layers, len(stack))].mean(0)
+    return check_points(stacked(hidden_states, layers), name="hidden_states", points=1)[0].mean(0)
 
 
-@border
+@validated
 def points_from_hidden_states(
     hidden_states: Sequence[Tensor],
     mask: Tensor | None = None,
@@ -169,12 +168,12 @@ def points_from_hidden_states(
     """
     wanted = chosen_layers(layers, len(hidden_states))
     kept = None if include_pads else mask
-    checked = [cloud(hidden_states[layer], kept, name="hidden_states", points=0) for layer in wanted]
+    checked = [check_points(hidden_states[layer], kept, name="hidden_states", points=0) for layer in wanted]
     points = torch.cat([state.flatten(0, -2) for state, _ in checked])
     return points, None if kept is None else torch.cat([real.flatten() for _, real in checked if real is not None])
 
 
-@border
+@validated
 def label_groups(points: Tensor, labels: Tensor) -> Iterator[tuple[int, Tensor]]:
     """``(label, cloud)`` for each label present, in ascending order: points (n, d), integer labels (n,).
 
@@ -184,7 +183,7 @@ def label_groups(points: Tensor, labels: Tensor) -> Iterator[tuple[int, Tensor]]
     ...                                                            torch.tensor([1, 0, 1]))]
     [(0, [[2.0]]), (1, [[1.0], [3.0]])]
     """
-    points, _ = cloud(points, name="points", points=1, single=True)
+    points, _ = check_points(points, name="points", points=1, single=True)
     labels = labels_of(labels, len(points)).to(points.device)
     present = [int(label) for label in torch.unique(labels, sorted=True)]
     return ((label, points[labels == label]) for label in present)

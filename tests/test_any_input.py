@@ -81,8 +81,8 @@ FITS = {
     kind.__name__: functools.partial(kind, *options)
     for kind, *options in (
         *((isonb.AllButTheTop, 1), (isonb.ClusterRemoval, 2, 1), (isonb.DimensionScale,), (isonb.MeanDirection,)),
-        *((isonb.MeanShift,), (isonb.PartialWhitening,), (isonb.SingularDecay,), (isonb.SoftZCA,)),
-        *((isonb.Standardise,), (isonb.Whitening,), (isonb.ZeroMean,)),
+        *((isonb.MeanTranslation,), (isonb.PartialWhitening,), (isonb.SingularDecay,), (isonb.SoftZCA,)),
+        *((isonb.Standardize,), (isonb.Whitening,), (isonb.ZeroMean,)),
     )
 }
 METRICS = {

@@ -14,9 +14,10 @@ import isonb
 from isonb import layers, losses, transforms
 from isonb.errors import OptionError
 from isonb.options import Options, build, declared, domains
-from isonb_lab.methods import methods
+from isonb_lab.methods import method_from, methods
 from isonb_lab.methods.base import Contrast
 from isonb_lab.runs.settings import EXPERIMENTS
+from tests.support import uneven
 
 PUBLIC = {getattr(room, name) for room in (losses, layers, transforms) for name in room.__all__} | {isonb.GlowFlow}
 MATHS = sorted((it for it in PUBLIC if inspect.isclass(it) and declared(it)), key=lambda it: it.__name__)
@@ -77,9 +78,43 @@ def test_repr_and_reference_show_every_option(kind):
     built = kind(**NEEDED.get(kind, {}))
     assert [name for name in declared(kind) if f"{name}=" not in repr(built)] == []
     args = kind.__doc__.partition("\nArgs:\n")[2]
-    assert [name for name in declared(kind) if f"\n    {name} (" not in "\n" + args] == []
+    assert [name for name in declared(kind) if f"\n    {name}: " not in "\n" + args] == []
     assert "\nArgs:\n" not in args
     assert list(inspect.signature(kind).parameters) == list(declared(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "beside", "name", "value"),
+    [
+        (losses.IStarLoss, {"unbiased": True}, "zeta", 0.7),
+        (losses.SpectrumControlLoss, {"prior": "polynomial"}, "c2", 3.0),
+        (losses.PersistentEntropyLoss, {"select": False}, "in_cluster", 0.5),
+        (losses.PersistentEntropyLoss, {"select": False}, "keep_breaking", False),
+        (losses.PersistentEntropyLoss, {}, "in_cluster_sign", -1),
+    ],
+)
+def test_an_option_that_does_nothing_beside_another_is_refused(kind, beside, name, value):
+    x, loss = uneven(20, 5), kind(**beside)
+    plain = loss(x)
+    setattr(loss, name, value)
+    assert torch.equal(loss(x), plain)
+    with pytest.raises(OptionError, match=rf"{name} of {kind.__name__} must be left out with .*; got {value!r}"):
+        kind(**beside, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "isolayer", "zeta": 0.6},
+        {"name": "istar", "unbiased": True, "zeta": 0.7},
+        {"name": "entropy", "in_cluster_sign": -1},
+    ],
+    ids=lambda given: given["name"],
+)
+def test_a_grid_over_an_option_without_effect_is_refused(given):
+    with pytest.raises(OptionError, match=f"of method {given['name']} must be left out with .*: it does nothing"):
+        method_from(given)
+    assert method_from({"name": "isolayer", "isotropy": "isoscore_star", "zeta": 0.6})
 
 
 def test_numbers_come_in_the_type_of_the_option():

@@ -14,13 +14,14 @@ from isonb.auditing.asking import named
 from isonb.auditing.choosing import Encoding
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import Finding, copies
-from isonb.auditing.measured import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
+from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts
 from isonb.auditing.models import encoded
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of, usable
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.errors import DegenerateError, ShapeError, fail
+from isonb.measures.neighbourhoods import Neighbours
 from isonb.measures.pairs import cka
 from isonb.measures.registry import MEASURES
 from isonb.numerics.nearest import nearest_by_cosine
@@ -175,16 +176,14 @@ def _overlap(x: Tensor, y: Tensor, group: Tensor) -> tuple[float, float, float]:
 
 
 def _differences(x: Tensor, y: Tensor, group: Tensor) -> Iterator[Difference]:
-    for measure in (MEASURES[name] for name in AUDITED):
-        kept = ~(copies(x) | copies(y)) if measure.name == TWO_NN else group >= 0
-        try:
-            first, second = float(measure(x[kept])), float(measure(y[kept]))
-            without = [kept & (group != g) for g in range(GROUPS)]
-            rises = [float(measure(y[rows])) - float(measure(x[rows])) for rows in without]
-        except (DegenerateError, ShapeError):
-            continue
-        rise, half = second - first, jackknife(rises)
-        yield Difference(measure.name, measure.title, first, second, rise, rise - half, rise + half)
+    near = [Neighbours(one, min(LISTED, len(one) - 1)) for one in (x, y)]
+    copied = copies(near[0]) | copies(near[1])
+    parts = [group >= 0, *(group != g for g in range(GROUPS))]
+    first, second = (of_parts(one.x, parts, AUDITED, one, copied) for one in near)
+    for name in (name for name in first if name in second):
+        rise, *without = (new - old for old, new in zip(first[name], second[name], strict=True))
+        half, title = jackknife(without), MEASURES[name].title
+        yield Difference(name, title, first[name][0], second[name][0], rise, rise - half, rise + half)
 
 
 def _findings(

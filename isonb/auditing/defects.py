@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.auditing.reading.rows import NAMED, Pass
 from isonb.auditing.unrelated import Unrelated
-from isonb.measures.neighbors import knn
+from isonb.measures.neighbourhoods import Neighbours
 from isonb.numerics.nearest import nearest_by_cosine
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.told import counted, fine
@@ -37,6 +37,7 @@ LISTED = 5  # rows or dimensions that a sentence names
 SPARSE = 0.5  # share of zeros from which dimensions that are never used are no surprise
 
 Quote = Callable[[int], str]  # the text behind a row
+Nearest = tuple[Tensor, Tensor]  # of each row its nearest others and their cosines (n, k), best first
 
 
 @dataclass(frozen=True)
@@ -139,29 +140,40 @@ def spread(values: dict[str, float], d: int) -> list[Finding]:
     return [Finding("stretched", "warning" if used < BARELY else "note", text, advice)]
 
 
-def copies(x: Tensor) -> Tensor:
+def copies(near: Neighbours) -> Tensor:
     """The rows (n,) that are a copy of an earlier one, up to rounding or a little more.
 
-    >>> copies(torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0 + 1e-6], [2.0, 5.0]])).tolist()
+    >>> copies(Neighbours(torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0 + 1e-6], [2.0, 5.0]]), 3)).tolist()
     [False, False, True, False]
     """
-    away, index = knn(x, min(K, len(x) - 1))
+    x, away, index = near.x, near.distances[:, :K], near.indices[:, :K]
     rounding = 4 * torch.finfo(x.dtype).eps * torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    near = away <= rounding.clamp_min(COPY * float(away[:, -1].median()))
-    copied: Tensor = (near & (index < torch.arange(len(x)).unsqueeze(-1))).any(-1)
+    close = away <= rounding.clamp_min(COPY * float(away[:, -1].median()))
+    copied: Tensor = (close & (index < torch.arange(len(x)).unsqueeze(-1))).any(-1)
     return copied
 
 
-def neighbours(x: Tensor, gaussian: Tensor, chosen: Tensor, quote: Quote | None = None) -> Iterator[Finding]:
-    """Hubs, and rows or texts that are nearly the same. ``chosen``: the number of each row of ``x``."""
-    counts, _, _ = _popular(x)
-    centred, nearest, index = _popular(x - x.mean(0))
-    usual, by_chance, _ = _popular(gaussian)
-    yield from _hubs(counts, centred, HUB * float(usual.max()), chosen, quote)
+def nearest_rows(x: Tensor) -> Nearest:
+    """The nearest rows of each by cosine, one more than K, and their cosines."""
+    return nearest_by_cosine(x, min(K + 1, len(x) - 1))
+
+
+def neighbours(
+    x: Tensor, found: Nearest, gaussian: Tensor, chosen: Tensor, quote: Quote | None = None
+) -> Iterator[Finding]:
+    """Hubs, and rows or texts that are nearly the same. ``found``: the :func:`nearest_rows` of x (n, d).
+
+    ``chosen``: the number of each row of ``x``.
+    """
+    centred, by_chance = x - x.mean(0), nearest_rows(gaussian)
+    index, cosines = nearest_rows(centred)
+    usual = float(_popularity(gaussian, by_chance).max())
+    yield from _hubs(_popularity(x, found), _popularity(centred, (index, cosines)), HUB * usual, chosen, quote)
+    nearest, index = cosines[:, 0].double(), index[:, 0]
     what, least = ("row", TWIN) if quote is None else ("text", ALIKE)
     order = nearest.argsort(descending=True, stable=True)
     order = order[nearest[order] > least]
-    if len(order) <= 2 * int((by_chance > least).sum()):  # in few dimensions rows are near each other by chance
+    if len(order) <= 2 * int((by_chance[1][:, 0] > least).sum()):  # in few dimensions rows are near by chance
         return
     each = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
     pairs = [(int(chosen[i]), int(chosen[j]), float(max(nearest[i], nearest[j]))) for i, j in each]
@@ -200,16 +212,17 @@ def _reach(counts: Tensor, least: float) -> tuple[float, float]:
     return (float(hubs.sum() / counts.sum()), float(hubs.max()) / len(counts)) if len(hubs) else (0.0, 0.0)
 
 
-def _popular(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """How often each row is among the K nearest of the others; the cosine of each with its nearest, and which it is.
+def _popularity(x: Tensor, found: Nearest) -> Tensor:
+    """How often each row of x is among the K nearest of the others.
 
     Rows that tie for the last places share them, so that no order of the rows makes a hub: of m ties for p places each
     counts p / m. Where the first row that is left out ties, all rows are looked at.
     """
-    n, k = len(x), min(K, len(x) - 1)
-    index, cosines = nearest_by_cosine(x, min(k + 1, n - 1))
+    n, k, (index, cosines) = len(x), min(K, len(x) - 1), found
     tied = cosines[:, -1] >= cosines[:, k - 1] - TIE if k < n - 1 else torch.zeros(n, dtype=torch.bool)
     counts = torch.bincount(index[~tied, :k].flatten(), minlength=n).double()
+    if not bool(tied.any()):
+        return counts
     unit = unit_rows(x.double())
     for rows in torch.split(tied.nonzero().flatten(), PART):
         every = unit[rows] @ unit.mT
@@ -219,7 +232,7 @@ def _popular(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         ties = (every >= last - TIE) & ~nearer
         places = (k - nearer.sum(-1, keepdim=True)) / ties.sum(-1, keepdim=True)
         counts += nearer.sum(0) + (ties * places).sum(0)
-    return counts, cosines[:, 0].double(), index[:, 0]
+    return counts
 
 
 def dimensions(seen: Pass) -> Iterator[Finding]:

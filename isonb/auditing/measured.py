@@ -5,8 +5,9 @@ A threshold at a rate of false matches is chosen on one half and measured on the
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,9 +15,13 @@ from torch import Tensor
 
 from isonb.auditing.unrelated import pair_cosines, random_pairs
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.measures.isoscore import unbiased_ratio
 from isonb.measures.neighbourhoods import Neighbours
-from isonb.measures.registry import MEASURES, Measure
-from isonb.numerics.rows import unit_rows
+from isonb.measures.purity import length_kurtosis, purity_of
+from isonb.measures.registry import MEASURES
+from isonb.numerics.products import gram
+from isonb.numerics.rows import center_rows, unit_rows
+from isonb.numerics.scale import unit_sized
 
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 GROUPS = 10  # of the jackknife
@@ -26,6 +31,8 @@ NORMAL = 1.96  # quantile 0.975 of a normal distribution
 QUERIES = 1000  # of each half that are compared with the sampled rows
 
 TWO_NN = "two_nn"
+EV1 = "explained_variance_1_centered"
+OF_SPREAD = ("isoscore", "isoscore_unbiased", "participation_ratio_unbiased", EV1)
 LISTED = 12  # neighbours of which two are left where a group of the jackknife is not there
 
 # The measures of the registry that an audit takes.
@@ -103,17 +110,57 @@ def jackknife(without: list[float]) -> float:
     return STUDENT * math.sqrt((n - 1) / n * float((left - left.mean()).square().sum()))
 
 
-def of_part(measure: Measure, x: Tensor) -> Callable[[Tensor], float]:
-    """A measure of the rows (n, d) that a mask (n,) leaves; one search finds the neighbours in all parts.
+def shape_of(x: Tensor, names: Sequence[str]) -> dict[str, float]:
+    """Measures of points (n, d) by their names in the registry, those of the spread from one product; none undefined.
 
-    >>> read = of_part(MEASURES[TWO_NN], torch.arange(1.0, 22.0).square().unsqueeze(-1))
-    >>> round(read(torch.arange(21) < 20), 4)
-    5.4746
+    With S the smaller of :math:`y^T y` and :math:`y y^T` of the centred rows y, every measure of the spread is read off
+    the shares of its eigenvalues, as :mod:`isonb.measures.isoscore` says.
+
+    >>> x = torch.tensor([[0.0, 1], [1, 3], [2, 0], [4, 1], [6, 4], [7, 3], [8, 5], [9, 4]])
+    >>> names = "isoscore", "participation_ratio_unbiased", "explained_variance_1_centered"
+    >>> [f"{value - float(MEASURES[name](x)):.3f}" for name, value in shape_of(x, names).items()]
+    ['0.000', '0.000', '0.000']
     """
-    if measure.name != TWO_NN or len(x) < 3:
-        return lambda part: float(measure(x[part]))
-    near = Neighbours(x, min(LISTED, len(x) - 1))
-    return lambda part: float(near.two_nn(part))
+    values: dict[str, float] = {}
+    with contextlib.suppress(DegenerateError, ShapeError):  # rows that are all the same have no spectrum
+        if set(names) & set(OF_SPREAD):
+            y, n, d = center_rows(unit_sized(x))[0], len(x), x.shape[1]
+            scatter = gram(y if n < d else y.mT)
+            q = purity_of(scatter)
+            unbiased = float(unbiased_ratio(q, length_kurtosis(x), q.new_tensor(n)))
+            spread = {
+                "isoscore": (1 / float(q) - 1) / (d - 1),
+                "isoscore_unbiased": (unbiased - 1) / (d - 1),
+                "participation_ratio_unbiased": unbiased,
+            }
+            if EV1 in names:
+                spread[EV1] = float(torch.linalg.eigvalsh(scatter)[-1] / scatter.trace())
+            values |= spread
+    for name in set(names) - set(OF_SPREAD):
+        with contextlib.suppress(DegenerateError, ShapeError):
+            values[name] = float(MEASURES[name](x))
+    return {name: values[name] for name in names if name in values}
+
+
+def of_parts(
+    x: Tensor,
+    parts: Sequence[Tensor],
+    names: Sequence[str],
+    near: Neighbours | None = None,
+    copies: Tensor | None = None,
+) -> dict[str, list[float]]:
+    """Each measure of the rows (n, d) that each mask (n,) leaves; what isn't defined for one of the parts is left out.
+
+    ``near``: the neighbours in x, searched once for all parts. ``copies`` marks rows that say what an earlier one says:
+    TwoNN would measure the rounding between them.
+    """
+    read = [shape_of(x[part], [name for name in names if name != TWO_NN]) for part in parts]
+    values = {name: [one[name] for one in read] for name in names if all(name in one for one in read)}
+    with contextlib.suppress(DegenerateError, ShapeError):
+        if TWO_NN in names:
+            near = Neighbours(x, min(LISTED, len(x) - 1)) if near is None else near
+            values[TWO_NN] = [float(near.two_nn(part if copies is None else part & ~copies)) for part in parts]
+    return {name: values[name] for name in names if name in values}
 
 
 def readings(
@@ -121,24 +168,16 @@ def readings(
     gaussian: Tensor | Mapping[str, float],
     draw: torch.Generator,
     names: Sequence[str] = AUDITED,
+    near: Neighbours | None = None,
     copies: Tensor | None = None,
 ) -> Iterator[Reading]:
-    """Each measure that is defined for these rows. ``gaussian``: points, or what they read.
-
-    ``copies`` marks rows that say what an earlier one says: TwoNN would measure the rounding between them.
-    """
+    """Each measure that is defined for these rows. ``gaussian``: points, or what they read; else :func:`of_parts`."""
     group = groups_of(len(x), draw)
-    for measure in (MEASURES[name] for name in names):
-        kept = ~copies if copies is not None and measure.name == TWO_NN else torch.ones(len(x), dtype=torch.bool)
-        try:
-            read = of_part(measure, x)
-            value = read(kept)
-            half = jackknife([read(kept & (group != g)) for g in range(GROUPS)])
-            fewer = read(kept & (group < GROUPS // 2))
-            usual = float(measure(gaussian)) if isinstance(gaussian, Tensor) else gaussian[measure.name]
-        except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
-            continue
-        yield Reading(measure.name, measure.title, value, value - half, value + half, usual, fewer)
+    parts = [group >= 0, *(group != g for g in range(GROUPS)), group < GROUPS // 2]
+    usual = shape_of(gaussian, names) if isinstance(gaussian, Tensor) else gaussian
+    for name, (value, *without, fewer) in of_parts(x, parts, names, near, copies).items():
+        half = jackknife(without)
+        yield Reading(name, MEASURES[name].title, value, value - half, value + half, usual[name], fewer)
 
 
 def quantiles(cosines: Tensor) -> dict[str, float]:

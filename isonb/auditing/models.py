@@ -18,7 +18,7 @@ from torch import Tensor
 from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder, SentenceEmbedder
-from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings
+from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings, shape_of
 from isonb.auditing.reading.rows import Read, joined, rows_of
 from isonb.auditing.report import Audit
 from isonb.auditing.sides import sides_finding
@@ -32,7 +32,6 @@ from isonb.auditing.soundness import (
 )
 from isonb.auditing.vectors import Asked, audit_vectors, worst_first
 from isonb.errors import InputError, ShapeError, fail
-from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.files import replace
 from isonb.runtime.told import clipped
@@ -109,7 +108,7 @@ def _layers(states: Any, draw: torch.Generator) -> Iterator[Layer]:
     """The readings of each layer; an isotropic Gaussian of the same size is measured once for all of them."""
     rows, count, d = states.shape
     cloud = torch.randn(rows, d, generator=draw)
-    usual = {name: float(MEASURES[name](cloud)) for name in BY_LAYER}
+    usual = shape_of(cloud, BY_LAYER)
     for number in range(count):
         x = torch.from_numpy(states[:, number].astype("float32"))
         if bool(x.isfinite().all()):

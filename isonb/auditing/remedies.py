@@ -17,7 +17,7 @@ from isonb.measures.registry import MEASURES
 from isonb.runtime.told import between
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
 from isonb.transforms.base import AffineTransform
-from isonb.transforms.turns import SingularDecay
+from isonb.transforms.graded import SingularDecay
 
 GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
 MOST = 20  # directions that may be removed
@@ -50,6 +50,11 @@ class _Fitted:
     change: Change
     already: str = ""  # what of its aim the vectors have before it is tried
 
+    @property
+    def reshapes(self) -> bool:
+        """Whether it is to make the spread rounder, so that an interval of that is asked for."""
+        return not self.already and self.name != CENTRING
+
 
 def stands_out(x: Tensor) -> int:
     """How many principal directions stand before the largest gap of the spectrum; 0 where there is no gap.
@@ -75,8 +80,9 @@ def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, *, sh
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)  # few rows are told of by the audit itself
             group = groups_of(len(judging), draw)
-            before = _roundness(judging, group)
             tried = list(_fitted(fitting, judging))
+            asked = shape and any(one.reshapes for one in tried)
+            before = _roundness(judging, group if asked else None)
             return tuple(_judged(one, judging, group, before, pairs, shape) for one in tried)
     except DegenerateError:  # all rows of a half are the same
         return ()
@@ -103,33 +109,34 @@ def _fitted(x: Tensor, other: Tensor) -> Iterator[_Fitted]:
         yield _Fitted(name, code, transform.fit(x).transform, already)
 
 
-def _roundness(x: Tensor, group: Tensor) -> list[float]:
-    """IsoScore-U of all rows, and without each group."""
-    kept = [group >= 0, *(group != g for g in range(GROUPS))]
-    return [float(ISOSCORE_U(x[rows])) for rows in kept]
+def _roundness(x: Tensor, group: Tensor | None) -> list[float]:
+    """IsoScore-U of all rows and, where there are groups, without each."""
+    parts = [] if group is None else [group != g for g in range(GROUPS)]
+    return [float(ISOSCORE_U(rows)) for rows in (x, *(x[part] for part in parts))]
 
 
 def _judged(
     one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None, shape: bool
 ) -> Remedy:
     changed = one.change(x)
-    after = _roundness(changed, group)
-    rise, *without = (new - old for old, new in zip(before, after, strict=True))
+    after = _roundness(changed, group if shape and one.reshapes else None)
+    rise, *without = (new - old for old, new in zip(before, after, strict=False))
     old, new = (
         ((MEAN_COSINE.title, float(MEAN_COSINE(y))), (ISOSCORE_U.title, score[0]))
         for y, score in ((x, before), (changed, after))
     )
     gain = None if pairs is None else gain_of(one.change, pairs)
     told = [] if gain is None else [_gain_words(gain)]
-    told += [_shape_words(one, old[0][1] - new[0][1], rise, jackknife(without))] if shape else []
+    told += [_shape_words(one, old[0][1] - new[0][1], rise, without)] if shape else []
     return Remedy(one.name, one.code, old, new, "; ".join(told) or "too few rows to judge", gain)
 
 
-def _shape_words(one: _Fitted, fall: float, rise: float, half: float) -> str:
+def _shape_words(one: _Fitted, fall: float, rise: float, without: list[float]) -> str:
     if one.already:
         return one.already
     if one.name == CENTRING:
         return f"random cosines fall by {fall:.2f}; the spread can't change"
+    half = jackknife(without)
     if rise - half > 0:
         return f"rounder by {between(rise, rise - half, rise + half)}"
     return "less round" if rise + half < 0 else "no rounder on other rows"

@@ -69,11 +69,16 @@ class Unrelated:
 
 
 def unrelated_pairs(
-    x: Tensor, first: Tensor, second: Tensor, cosines: Tensor, draw: torch.Generator
+    x: Tensor,
+    first: Tensor,
+    second: Tensor,
+    cosines: Tensor,
+    draw: torch.Generator,
+    nearest: Tensor | None = None,
 ) -> tuple[Unrelated, Tensor]:
     """What is known of unrelated rows of x (n, d), and which of the pairs (m,), with their cosines, are unrelated.
 
-    Where that can't be told all are marked.
+    Where that can't be told all are marked. ``nearest`` (n, k): the nearest rows of each by cosine, if they are known.
 
     >>> draw = torch.Generator().manual_seed(0)
     >>> topics = torch.randn(20, 64, generator=draw).repeat(40, 1) + 0.5 * torch.randn(800, 64, generator=draw)
@@ -82,7 +87,7 @@ def unrelated_pairs(
     >>> round(known.related, 2), bool((mask == (first % 20 != second % 20)).all())
     (0.05, True)
     """
-    apart = _apart(x, first, second)
+    apart = _apart(x, first, second, nearest)
     every = torch.ones_like(apart, dtype=torch.bool)
     top = float(cosines.quantile(TOP))
     cuts = list(_cuts(apart))
@@ -102,13 +107,13 @@ def unrelated_pairs(
     return Unrelated(None, far, top, "related pairs pass into unrelated ones without a gap"), every
 
 
-def _apart(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def _apart(x: Tensor, first: Tensor, second: Tensor, nearest: Tensor | None = None) -> Tensor:
     """Squared distances of pairs of rows, each moved to the mean of its neighbourhood on the sphere."""
     unit = unit_rows(x)
     k = max(1, min(K, len(x) // 10))
-    _, index = knn(unit, k)
+    index = knn(unit, k)[1] if nearest is None else nearest
     local = unit.clone()
-    for column in index.unbind(-1):
+    for column in index[:, :k].unbind(-1):
         local += unit[column]
     local /= k + 1
     return _over_pairs(lambda a, b: (local[a] - local[b]).square().sum(-1), first, second, x.shape[1])

@@ -20,6 +20,7 @@ from isonb.auditing.remedies import best_of, next_steps, remedies, score_words
 from isonb.auditing.report import Audit
 from isonb.auditing.unrelated import Unrelated, pair_cosines, random_pairs, unrelated_pairs
 from isonb.errors import InputError, ShapeError, fail
+from isonb.measures.neighbourhoods import Neighbours
 
 SAMPLE = 5000  # rows that the shape is measured on
 WIDE = 4096  # dimensions above which no spectrum and no exact distance is computed
@@ -83,9 +84,10 @@ def audit_vectors(
     x = rows_of(source, chosen)
     gaussian = torch.randn(x.shape, generator=draw, dtype=x.dtype)
     measures = FLAT if wide else measured.AUDITED
-    copied = defects.copies(x)
-    shape = tuple(measured.readings(x, gaussian, draw, measures, copied))
-    floor = floor_of(x, draw, pairs, copied)
+    near = Neighbours(x, min(measured.LISTED, len(x) - 1))
+    copied, nearest = defects.copies(near), defects.nearest_rows(x)
+    shape = tuple(measured.readings(x, gaussian, draw, measures, near, copied))
+    floor = floor_of(x, draw, pairs, copied, nearest[0])
     withheld = "" if len(x) >= 2 * d else f"The shape isn't judged: {len(x)} rows are too few for {d} dimensions."
     withheld += f" A larger sample has more of the {n:,}." if withheld and len(x) < n else ""
     withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
@@ -95,7 +97,10 @@ def audit_vectors(
         *defects.duplicates(seen),
         *defects.place(values, floor.quantiles, floor.unrelated),
     ]
-    findings += [*defects.neighbours(x, gaussian, chosen, quote), *([] if withheld else defects.spread(values, d))]
+    findings += [
+        *defects.neighbours(x, nearest, gaussian, chosen, quote),
+        *([] if withheld else defects.spread(values, d)),
+    ]
     findings += defects.dimensions(seen)
     tried = () if wide else remedies(x, draw, pairs, shape=not withheld)
     centring = any(one.severity == "warning" and one.remedy == defects.CENTRING for one in findings)
@@ -150,17 +155,24 @@ class Floor:
     histogram: tuple[tuple[float, int, int], ...]
 
 
-def floor_of(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, copied: Tensor | None = None) -> Floor:
+def floor_of(
+    x: Tensor,
+    draw: torch.Generator,
+    pairs: Pairs | None = None,
+    copied: Tensor | None = None,
+    nearest: Tensor | None = None,
+) -> Floor:
     """The cosines of two random rows and of two unrelated ones, as they are and centred.
 
-    ``copied`` marks rows that repeat an earlier one, which are left out. Of labelled pairs also: what the first texts
-    score with second texts of other pairs.
+    ``copied`` marks rows that repeat an earlier one, which are left out; ``nearest`` are the nearest rows of each by
+    cosine. Of labelled pairs also: what the first texts score with second texts of other pairs.
     """
-    copied = defects.copies(x) if copied is None else copied
-    x = x[~copied] if len(x) - int(copied.sum()) >= DISTINCT else x
+    copied = defects.copies(Neighbours(x, min(defects.K, len(x) - 1))) if copied is None else copied
+    if bool(copied.any()) and len(x) - int(copied.sum()) >= DISTINCT:
+        x, nearest = x[~copied], None
     chosen = random_pairs(len(x), draw)
     cosines = {"": pair_cosines(x, *chosen), ", centred": pair_cosines(x - x.mean(0), *chosen)}
-    unrelated, mask = unrelated_pairs(x, *chosen, cosines[""], draw)
+    unrelated, mask = unrelated_pairs(x, *chosen, cosines[""], draw, nearest)
     floor = {f"random cosine{name}": quantiles(values) for name, values in cosines.items()}
     if unrelated.certain:
         floor |= {f"unrelated cosine{name}": quantiles(values[mask]) for name, values in cosines.items()}

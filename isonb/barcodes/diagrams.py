@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.rips import Persistence
-from isonb.checks import border, tensor_of
+from isonb.checks import tensor_of, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 
 LAYOUTS = ("ripser", "gudhi", "giotto")
 Pair = tuple[Tensor, Tensor]
 
 
-@border
+@validated
 def to_diagrams(barcode: Sequence[Any], layout: str = "ripser") -> Any:
     """A barcode of :func:`rips_barcode` as other libraries hold it, least persistent bars first; without a gradient.
 
@@ -60,7 +60,7 @@ def to_diagrams(barcode: Sequence[Any], layout: str = "ripser") -> Any:
     return pairs[::-1]
 
 
-@border
+@validated
 def from_diagrams(diagrams: Any, *, keep_infinite: bool = False) -> list[Any]:
     """Diagrams of another library as :func:`rips_barcode` gives them: ``(birth, death)`` by dimension, longest first.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, mask_of, nonnegative
+from isonb.checks import check_values, mask_of, nonnegative, validated
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.scale import precise
 
@@ -24,7 +24,7 @@ def _lengths(bars: Tensor, mask: Tensor | None) -> Tensor:
     return nonnegative(bars, name="bars")
 
 
-@border
+@validated
 def persistent_entropy(bars: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""Shannon entropy of the bar lengths, :math:`H = -\sum_k p_k \ln p_k` with :math:`p_k = l_k / \sum_j l_j`.
 
@@ -52,7 +52,7 @@ def persistent_entropy(bars: Tensor, mask: Tensor | None = None) -> Tensor:
     return -(shares * torch.where(present, shares, 1.0).log()).sum(-1)
 
 
-@border
+@validated
 @torch.no_grad()
 def prominent_bars(bars: Tensor, keep_breaking: bool = True, mask: Tensor | None = None) -> Tensor:
     r"""Which bars are topological features, by the entropy rule of Atienza, Gonzalez-Diaz and Rucco.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.trees import spanning_tree, tree_of_distances
-from isonb.checks import check_values, fits, tensor_of
+from isonb.checks import check_overflow, check_values, tensor_of
 from isonb.errors import DegenerateError, InputError, ShapeError, fail, missing
 from isonb.numerics.distances import edge_lengths, localized, squared_distances
 from isonb.numerics.given_distances import check_cloud, lengths_in
@@ -31,7 +31,7 @@ SCIPY = (
 )  # fmt: skip
 
 
-class Space(NamedTuple):
+class MetricInput(NamedTuple):
     """Checked points (..., n, d), or where ``given`` their distances (..., n, n), with a mask (..., n).
 
     A distance of points is the Euclidean one, or ``squares`` times its square where that isn't 0. Bars come in
@@ -58,7 +58,9 @@ class Space(NamedTuple):
         if self.given:
             return lengths_in(self.x, edges)
         lengths = edge_lengths(self.x, edges, known)
-        return fits((self.squares * lengths.square()).to(self.dtype) if self.squares else lengths, "distances")
+        return check_overflow(
+            (self.squares * lengths.square()).to(self.dtype) if self.squares else lengths, "distances"
+        )
 
     def weights(self) -> Tensor:
         """Numbers (n, n) in the order of the distances of one cloud, in float64 where they are those of points."""
@@ -74,9 +76,9 @@ def tree_edges(x: Tensor, mask: Tensor | None, given: bool = False) -> Tree:
     return edges, None if mask is None else mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1), lengths
 
 
-def space(
+def metric_input(
     x: Tensor, mask: Tensor | None, metric: Metric, *, threshold: float | None = None, single: bool = False
-) -> Space:
+) -> MetricInput:
     """The input checked. Without a ``threshold`` every pair is joined, so all distances must be finite."""
     if not isinstance(metric, str) and not callable(metric):
         fail(InputError, "metric must be a name or a function of two rows", repr(metric), 'The default is "euclidean".')
@@ -91,16 +93,16 @@ def space(
         if cut:
             far = x.detach() > most
             given = torch.where(far | far.mT, x.to(given.dtype), given)
-        return Space(given, mask, given.dtype, True, most=most)
+        return MetricInput(given, mask, given.dtype, True, most=most)
     x, mask = check_cloud(x, mask, "euclidean", single=single)
     if name == "euclidean":
-        return Space(x, mask, x.dtype, most=most)
+        return MetricInput(x, mask, x.dtype, most=most)
     if name in SQUARES:
         points = x if name == "sqeuclidean" else _directions(x, mask, name)
-        return Space(points, mask, x.dtype, squares=SQUARES[name], most=most)
+        return MetricInput(points, mask, x.dtype, squares=SQUARES[name], most=most)
     given = torch.cdist(precise(x), precise(x), EXPONENTS[name]) if name in EXPONENTS else _by_scipy(x, mask, name)
     given, mask = check_cloud(given.to(x.dtype), mask, "precomputed")
-    return Space(given, mask, x.dtype, True, most=most)
+    return MetricInput(given, mask, x.dtype, True, most=most)
 
 
 def _length(threshold: Any) -> float:

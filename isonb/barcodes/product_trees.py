@@ -87,8 +87,8 @@ def _grow(  # noqa: PLR0915 - a second call is a tenth
     """Products become weights, the order in which nodes join is found, each joined to the nearest of those before it.
 
     Of a node there are its key, infinity once it has joined, its place in the order, what its weights may be wrong by
-    (the slack of ``isonb.numerics.distances``), the heaviest edge on the path to it, and the weight it joined by. A
-    minimum and the search for it are two loops, because each of them alone runs on whole vectors.
+    (``error_bound`` of ``isonb.numerics.distances``), the heaviest edge on the path to it, and the weight it joined by.
+    A minimum and the search for it are two loops, because each of them alone runs on whole vectors.
     """
     clouds, n = weights.shape[:2]
     key, joined, place, slack, high, known, norm = room

@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple, overload
 import torch
 from torch import Tensor
 
-from isonb.barcodes.inputs import Metric, Space, space
+from isonb.barcodes.inputs import Metric, MetricInput, metric_input
 from isonb.barcodes.trees import longest_first
-from isonb.checks import border
+from isonb.checks import validated
 from isonb.errors import InputError, fail, missing
 from isonb.numerics.compiled import np
 
@@ -39,7 +39,7 @@ def h0_barcode(
 def h0_barcode(
     x: Clouds, *, return_edges: bool = False, mask: Tensor | None = None, metric: Metric = "euclidean"
 ) -> list[Any]: ...
-@border
+@validated
 def h0_barcode(
     x: Tensor | Clouds,
     *,
@@ -82,11 +82,11 @@ def h0_barcode(
     """
     if isinstance(x, list | tuple):
         return [h0_barcode(one, return_edges=return_edges, mask=mask, metric=metric) for one in x]
-    bars, edges = _h0(space(x, mask, metric))
+    bars, edges = _h0(metric_input(x, mask, metric))
     return (bars, edges) if return_edges else bars
 
 
-def _h0(cloud: Space) -> Pair:
+def _h0(cloud: MetricInput) -> Pair:
     """Bars and edges, longest first, equal ones by their edges, those of masked rows last."""
     edges, real, known = cloud.tree()
     lengths = cloud.lengths(edges, known)
@@ -144,7 +144,7 @@ def rips_barcode(
     keep_infinite: bool = False,
     return_generators: bool = False,
 ) -> list[list[Any]]: ...
-@border
+@validated
 def rips_barcode(
     x: Tensor | Clouds,
     max_dim: int = 1,
@@ -194,7 +194,7 @@ def rips_barcode(
     if isinstance(x, list | tuple):
         options: dict[str, Any] = {"metric": metric, "threshold": threshold, "keep_infinite": keep_infinite}
         return [rips_barcode(one, max_dim, return_generators=return_generators, **options) for one in x]
-    cloud = space(x, None, metric, threshold=threshold, single=True)
+    cloud = metric_input(x, None, metric, threshold=threshold, single=True)
     top: Any = max_dim  # numpy's integers too
     if isinstance(top, bool) or not isinstance(top, Integral) or int(top) < 0:
         fail(InputError, "max_dim must be a dimension, 0 or more", repr(max_dim), "1 gives components and loops.")
@@ -206,10 +206,12 @@ def rips_barcode(
 
 def barcode_of(x: Tensor, max_dim: int) -> list[Pair]:
     """The same of checked points."""
-    return [bars for bars, _ in _barcode(Space(x, None, x.dtype), max_dim)]
+    return [bars for bars, _ in _barcode(MetricInput(x, None, x.dtype), max_dim)]
 
 
-def _barcode(cloud: Space, max_dim: int, infinite: bool = False, vertices: bool = True) -> list[tuple[Pair, Tensor]]:
+def _barcode(
+    cloud: MetricInput, max_dim: int, infinite: bool = False, vertices: bool = True
+) -> list[tuple[Pair, Tensor]]:
     """Births and deaths (m,) of each dimension with their pairing (m, 3 or 4), in H0 only if ``vertices`` are asked."""
     deaths, edges = _h0(cloud)
     apart = int((deaths.detach() > cloud.most).sum()) if cloud.most < math.inf else 0
@@ -249,7 +251,7 @@ def _elders(edges: Tensor, n: int) -> Pair:
     return edges.new_tensor(dying), edges.new_tensor(stay)
 
 
-def _bars(cloud: Space, finite: Tensor, endless: Tensor, infinite: bool) -> tuple[Pair, Tensor]:
+def _bars(cloud: MetricInput, finite: Tensor, endless: Tensor, infinite: bool) -> tuple[Pair, Tensor]:
     """Births and deaths of generators, longest first, and the pairing (m, 4)."""
     finite = finite.to(cloud.x.device)
     birth, death = cloud.lengths(finite[:, :2]), cloud.lengths(finite[:, 2:])
@@ -267,7 +269,7 @@ def _bars(cloud: Space, finite: Tensor, endless: Tensor, infinite: bool) -> tupl
 
 
 @torch.no_grad()
-def _edge_ranks(cloud: Space) -> tuple[Tensor, float]:
+def _edge_ranks(cloud: MetricInput) -> tuple[Tensor, float]:
     """The filtration as a CPU matrix (n, n) of dense ranks from 1, equal distances alike, 0 on the diagonal.
 
     With it the rank up to which pairs are joined; infinite where those farther would change nothing.
@@ -286,7 +288,7 @@ def _edge_ranks(cloud: Space) -> tuple[Tensor, float]:
     return ranks, math.inf if most >= float(ranks.amax(1).min()) else most
 
 
-def _generators(cloud: Space, max_dim: int) -> list[Generators]:
+def _generators(cloud: MetricInput, max_dim: int) -> list[Generators]:
     """Generators of H1..H``max_dim`` from whichever library is there."""
     for backend in (_giotto, _gudhi):
         try:

@@ -13,7 +13,7 @@ from torch import Tensor
 from isonb.barcodes.entropy import persistent_entropy, prominent_bars
 from isonb.barcodes.inputs import tree_edges
 from isonb.checks import nonnegative
-from isonb.numerics.distances import edge_lengths, lengths_between, numbered, pulled
+from isonb.numerics.distances import edge_length_grad, edge_lengths, lengths_between, numbered
 from isonb.numerics.scale import precise
 
 
@@ -114,7 +114,7 @@ class _TreeEntropy(torch.autograd.Function):
             value = entropy_term(_bars(edge_lengths(clouds, edges), real), ctx.choice)
             return *torch.autograd.grad(value, clouds, grad, create_graph=True), None, None, None, None
         slopes = (slopes * grad.unsqueeze(-1)).flatten()
-        return pulled(clouds.flatten(0, 1), ends, lengths, slopes).view_as(clouds), None, None, None, None
+        return edge_length_grad(clouds.flatten(0, 1), ends, lengths, slopes).view_as(clouds), None, None, None, None
 
 
 def _bars(lengths: Tensor, real: Tensor | None) -> Tensor:

@@ -1,7 +1,7 @@
 """Minimum spanning trees of batches of clouds: exact, for any offset and scale. No gradient passes here.
 
 Equal distances go by the lower number ``low * n + high`` of the pair, so there is one tree, whichever way finds it
-(:mod:`isonb.numerics.ways`):
+(:mod:`isonb.numerics.dispatch`):
 
 - *differences*: Prim's algorithm, which subtracts points in float64 as it goes;
 - *product*: Prim's algorithm on a matrix product, then mended (:mod:`isonb.barcodes.product_trees`);
@@ -23,10 +23,10 @@ from isonb.barcodes.compiled_prim import prim
 from isonb.barcodes.parallel_trees import apart, joined, parallel_trees
 from isonb.barcodes.product_trees import by_product
 from isonb.numerics.compiled import can_compile
+from isonb.numerics.dispatch import tree_algorithm
 from isonb.numerics.distances import localized, squared_distances
 from isonb.numerics.nearest import Search, squared_gaps
 from isonb.numerics.scale import largest, power_of_two, precise
-from isonb.numerics.ways import way_of_tree
 
 LISTED = 4  # neighbours on the list of each point
 
@@ -45,7 +45,7 @@ def spanning_tree(x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor
     if points.dtype == torch.float64:  # squares of float32 fit float64 as they are
         unit = power_of_two(largest(points, (-2, -1)))
         points = points / unit
-    edges, lengths = WAYS[way_of_tree(points)](points, real)
+    edges, lengths = ALGORITHMS[tree_algorithm(points)](points, real)
     edges = edges.view(*x.shape[:-2], x.shape[-2] - 1, 2)
     if lengths is None:
         return edges, None
@@ -134,7 +134,7 @@ def _of_lists(points: Tensor) -> Tree:
     return torch.stack((numbers // n, numbers % n), -1), squares
 
 
-WAYS: dict[str, Callable[..., Any]] = {
+ALGORITHMS: dict[str, Callable[..., Any]] = {
     "parallel": _in_parallel,
     "differences": prim,
     "product": by_product,

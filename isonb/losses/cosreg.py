@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from isonb.checks import border, cloud
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum
-from isonb.numerics.rows import directed, directions, row_count
+from isonb.numerics.rows import count_nonzero_rows, directions, row_count
 from isonb.options import option
 
 
@@ -39,7 +39,7 @@ class CosRegLoss(Loss):
         if too_few(points, mask, 2, self.group):
             return attached_zero(points)
         unit = directions(points)
-        counts = torch.stack([row_count(points, mask), directed(unit, 0)])
+        counts = torch.stack([row_count(points, mask), count_nonzero_rows(unit, 0)])
         sums = all_sum(torch.cat([unit.inverse @ unit.rows, counts]), self.group)
         return self.weight * (sums[:-2].square().sum() - sums[-1]) / sums[-2].clamp_min(1).square()
 

@@ -45,7 +45,9 @@ class IStarLoss(Loss):
     """
 
     weight: float = option(1.0, "weight (lambda): below 0 lowers isotropy, above 0 raises it")
-    zeta: float | Literal["auto"] = option(0.2, "weight of the shrinkage matrix; auto: scaled identity", low=0, high=1)
+    zeta: float | Literal["auto"] = option(
+        0.2, "weight of the shrinkage matrix; auto: scaled identity", low=0, high=1, idle={"unbiased": True}
+    )
     _: KW_ONLY
     unbiased: bool = option(False, "the unbiased IsoScore of the batch instead of shrinkage")
     group: Group = option("world", POOLED)

@@ -84,10 +84,16 @@ class PersistentEntropyLoss(Loss):
     """
 
     select: bool = option(True, "keep the prominent bars; otherwise all")
-    in_cluster: float = option(0.0, "weight of the mean length of the bars left out, relative to the entropy's", low=0)
+    in_cluster: float = option(
+        0.0, "weight of the mean length of the bars left out, relative to the entropy's", low=0, idle={"select": False}
+    )
     _: KW_ONLY
-    in_cluster_sign: Literal[1, -1] = option(1, "1 lengthens those bars (as coded), -1 shortens them (as described)")
-    keep_breaking: bool = option(True, "count the bar that ends the selection as prominent, as the code does")
+    in_cluster_sign: Literal[1, -1] = option(
+        1, "1 lengthens those bars (as coded), -1 shortens them (as described)", idle={"in_cluster": 0}
+    )
+    keep_breaking: bool = option(
+        True, "count the bar that ends the selection as prominent, as the code does", idle={"select": False}
+    )
     normalize: bool = option(False, "divide by the greatest entropy that so many bars can have")
     reduction: Literal["sum", "mean"] = option("sum", "over labels")
     min_points: int = option(5, "labels with fewer points in the batch are left out", low=2)

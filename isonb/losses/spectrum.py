@@ -41,7 +41,7 @@ class SpectrumControlLoss(Loss):
     _: KW_ONLY
     prior: Literal["exponential", "polynomial"] = option("exponential", "the curve")
     c1: float = option(1.0, "height of the curve", low=0)
-    c2: float = option(1.0, "rate of the exponential", low=0)
+    c2: float = option(1.0, "rate of the exponential", low=0, idle={"prior": "polynomial"})
     power: float = option(2.0, "power of the index of a singular value in the curve", low=0, high=100)
     top: int | None = option(5, "how many singular values; None: all", low=1)
     group: Group = option("world", "the processes whose rows are gathered")

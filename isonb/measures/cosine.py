@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud
+from isonb.checks import check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, fail
-from isonb.numerics.rows import Directions, directed, directions, row_count
+from isonb.numerics.rows import Directions, count_nonzero_rows, directions, row_count
 
 _PAIRS = 4096  # sampled pairs looked at together
 
@@ -28,7 +28,7 @@ def _pair_mean(total: Tensor, count: Tensor, include_self: bool) -> Tensor:
     return torch.where(count > 1, (total - count) / (count * (count - 1)).clamp_min(1), 0.0)
 
 
-@border
+@validated
 def mean_cosine(
     x: Tensor,
     *,
@@ -53,8 +53,8 @@ def mean_cosine(
     >>> round(mean_cosine(x).item(), 6)
     0.471405
     """
-    along = directions(cloud(x, mask, look=False)[0])
-    count = directed(along, 2)
+    along = directions(check_points(x, mask, look=False)[0])
+    count = count_nonzero_rows(along, 2)
     if n_pairs is None:
         return _pair_mean(_resultant(along).square().sum(-1), count, False)
     if n_pairs < 1:
@@ -83,7 +83,7 @@ def _sampled_mean(unit: Tensor, usable: Tensor, n_pairs: int, generator: torch.G
     return total / n_pairs
 
 
-@border
+@validated
 def cosine_penalty(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     r"""CosReg: the sum of cosines over i != j divided by n^2 (Gao et al. 2019; I-STAR's baseline, its Section 4).
 
@@ -98,13 +98,13 @@ def cosine_penalty(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     >>> round(cosine_penalty(x).item(), 6)
     0.31427
     """
-    x, mask = cloud(x, mask, look=False)
+    x, mask = check_points(x, mask, look=False)
     along = directions(x)
     n = row_count(x, mask).clamp_min(1)
-    return (_resultant(along).square().sum(-1) - directed(along, 0)) / (n * n)
+    return (_resultant(along).square().sum(-1) - count_nonzero_rows(along, 0)) / (n * n)
 
 
-@border
+@validated
 def cosine_contributions(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     r"""What each dimension adds to the mean cosine (Timkey and van Schijndel, EMNLP 2021), exact over all pairs.
 
@@ -117,14 +117,14 @@ def cosine_contributions(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     >>> [round(c, 6) for c in cosine_contributions(torch.tensor([[3.0, 1, 0], [3, -1, 1], [2, 0, -1]])).tolist()]
     [0.838561, -0.031782, -0.044947]
     """
-    along = directions(cloud(x, mask, look=False)[0])
-    count = directed(along, 2).unsqueeze(-1)
+    along = directions(check_points(x, mask, look=False)[0])
+    count = count_nonzero_rows(along, 2).unsqueeze(-1)
     unit = along.rows * along.inverse.unsqueeze(-1)
     difference = unit.sum(-2).square() - unit.square().sum(-2)
     return difference / (count * (count - 1)).clamp_min(1)
 
 
-@border
+@validated
 def token_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: bool = False) -> Tensor:
     r"""TokenUni: the mean cosine of the tokens of a sentence (SoftDecay, Yan et al., UAI 2022).
 
@@ -138,11 +138,11 @@ def token_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: boo
     >>> round(token_uniformity(x).item(), 6), round(token_uniformity(x, include_self=True).item(), 6)
     (0.471405, 0.647603)
     """
-    along = directions(cloud(x, mask, look=False)[0])
-    return _pair_mean(_resultant(along).square().sum(-1), directed(along, 2), include_self)
+    along = directions(check_points(x, mask, look=False)[0])
+    return _pair_mean(_resultant(along).square().sum(-1), count_nonzero_rows(along, 2), include_self)
 
 
-@border
+@validated
 def cls_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: bool = True) -> Tensor:
     r"""The mean cosine of the first token to the tokens of its sentence (SoftDecay, Yan et al., UAI 2022).
 
@@ -156,9 +156,9 @@ def cls_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: bool 
     >>> round(cls_uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     0.569036
     """
-    x, mask = cloud(x, mask, look=False)
+    x, mask = check_points(x, mask, look=False)
     along = directions(x)
-    count = directed(along, 2)
+    count = count_nonzero_rows(along, 2)
     if mask is None:
         first, scale = along.rows[..., :1, :], along.inverse[..., :1]
     else:

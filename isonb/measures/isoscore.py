@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud
+from isonb.checks import check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.purity import length_kurtosis, purity, purity_of
 from isonb.numerics.rows import row_count
@@ -58,7 +58,7 @@ def score_of_cov(cov: Tensor) -> Tensor:
     return _score(purity_of(cov), cov.shape[-1])
 
 
-@border
+@validated
 def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | None = None) -> Tensor:
     r"""The number of dimensions that share the variance evenly, :math:`(\operatorname{tr} S)^2 / \lVert S\rVert_F^2`.
 
@@ -80,11 +80,11 @@ def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | Non
     >>> round(participation_ratio(x).item(), 4), round(participation_ratio(x, unbiased=True).item(), 4)
     (1.1812, 1.2257)
     """
-    x, mask = cloud(x, mask, points=4 if unbiased else 2)
+    x, mask = check_points(x, mask, points=4 if unbiased else 2)
     return _ratio(x, mask, unbiased)
 
 
-@border
+@validated
 def isoscore(x: Tensor, *, unbiased: bool = False, mask: Tensor | None = None) -> Tensor:
     r"""IsoScore of a cloud (Rudman et al. 2022, Algorithm 1): :math:`(\mathrm{PR} - 1)/(d - 1)`.
 
@@ -102,11 +102,11 @@ def isoscore(x: Tensor, *, unbiased: bool = False, mask: Tensor | None = None) -
     >>> round(isoscore(torch.eye(3)).item(), 6)  # a triangle: two of three directions
     0.5
     """
-    x, mask = cloud(x, mask, points=4 if unbiased else 2, dims=2)
+    x, mask = check_points(x, mask, points=4 if unbiased else 2, dims=2)
     return plain_score(x, mask, unbiased)
 
 
-@border
+@validated
 def isoscore_from_cov(cov: Tensor) -> Tensor:
     r"""IsoScore of a covariance matrix, such as a population's or the one :class:`isonb.Moments` keeps.
 
@@ -117,14 +117,14 @@ def isoscore_from_cov(cov: Tensor) -> Tensor:
     >>> round(isoscore_from_cov(torch.diag(torch.tensor([10.0, 1, 1, 1, 1, 1, 1, 1, 1, 1]))).item(), 3)
     0.257
     """
-    cov, _ = cloud(cov, name="cov", points=1, dims=2)
+    cov, _ = check_points(cov, name="cov", points=1, dims=2)
     if cov.shape[-1] != cov.shape[-2]:
         fix = "Pass a covariance; for points call isoscore."
         fail(ShapeError, "cov must be square, (..., d, d)", f"shape {tuple(cov.shape)}", fix)
     return score_of_cov(cov)
 
 
-@border
+@validated
 def shrinkage_intensity(x: Tensor, method: str = "sqrt-lw", *, mask: Tensor | None = None) -> Tensor:
     r"""How much of the trace-scaled identity to mix into the sample covariance, zeta in [0, 1].
 
@@ -141,7 +141,7 @@ def shrinkage_intensity(x: Tensor, method: str = "sqrt-lw", *, mask: Tensor | No
     >>> [round(shrinkage_intensity(q8, method).item(), 5) for method in ("lw", "sqrt-lw", "oas")]
     [0.3923, 0.22045, 0.67789]
     """
-    x, mask = cloud(x, mask, dims=2)
+    x, mask = check_points(x, mask, dims=2)
     if method not in _METHODS:
         fail(InputError, f"method must be one of {', '.join(_METHODS)}", repr(method), "The default is 'sqrt-lw'.")
     zeta = _intensity(x, mask, purity(x, mask), method.removeprefix("sqrt-"))
@@ -162,7 +162,7 @@ def _intensity(x: Tensor, mask: Tensor | None, q: Tensor, method: str) -> Tensor
     return torch.where(inside, error / torch.where(inside, spread, 1.0), 1.0)
 
 
-@border
+@validated
 def isoscore_star(
     x: Tensor, zeta: float | str = 0.2, shrinkage_cov: Tensor | None = None, *, mask: Tensor | None = None
 ) -> Tensor:
@@ -187,7 +187,7 @@ def isoscore_star(
     >>> [round(isoscore_star(x, zeta, torch.eye(2)).item(), 6) for zeta in (0, 0.3, 1)]
     [0.470588, 0.628944, 1.0]
     """
-    return shrunk_score(*cloud(x, mask, dims=2), zeta, shrinkage_cov)
+    return shrunk_score(*check_points(x, mask, dims=2), zeta, shrinkage_cov)
 
 
 def shrunk_score(x: Tensor, mask: Tensor | None, zeta: float | str, shrinkage_cov: Tensor | None) -> Tensor:
@@ -218,7 +218,7 @@ def checked_zeta(zeta: float | str) -> float:
 def shrinkage_matrix(cov: Tensor, x: Tensor) -> Tensor:
     """A shrinkage matrix that fits the points x: detached, in their dtype and on their device, or an error."""
     d = x.shape[-1]
-    cov, _ = cloud(cov, name="shrinkage_cov", points=0)
+    cov, _ = check_points(cov, name="shrinkage_cov", points=0)
     batch = cov.shape[:-2]
     fits = batch == x.shape[max(0, x.ndim - 2 - len(batch)) : -2] or not batch
     if cov.shape[-2:] != (d, d) or not fits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, fits
+from isonb.checks import check_overflow, check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.neighbors import log_gaps
 from isonb.numerics.nearest import check_k
@@ -13,7 +13,7 @@ from isonb.numerics.queries import nearest_rows
 from isonb.numerics.scale import precise
 
 
-@border
+@validated
 def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 512) -> tuple[Tensor, Tensor]:
     """The k rows of a corpus nearest to each query: ``(distances, indices)``, nearest first, ties by index.
 
@@ -33,8 +33,8 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 512) ->
     >>> distances.tolist(), indices.tolist()
     ([[0.5, 1.5], [0.5, 0.5]], [[2, 1], [0, 1]])
     """
-    queries, _ = cloud(queries, name="queries", points=0, single=True)
-    corpus, _ = cloud(corpus, name="corpus", points=1, single=True, look=False)  # the search looks
+    queries, _ = check_points(queries, name="queries", points=0, single=True)
+    corpus, _ = check_points(corpus, name="corpus", points=1, single=True, look=False)  # the search looks
     if queries.shape[1] != corpus.shape[1]:
         fix = "Take both from one encoder."
         fail(ShapeError, f"queries must have the {corpus.shape[1]} dimensions of the corpus", queries.shape[1], fix)
@@ -51,10 +51,10 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 512) ->
     if torch.is_grad_enabled() and (queries.requires_grad or corpus.requires_grad):
         near, unit = precise(corpus[index.flatten()]).view(*index.shape, -1), unit.to(corpus.device)
         distances = torch.linalg.vector_norm((precise(queries).unsqueeze(1) - near) / unit, dim=-1) * unit
-    return fits(distances.to(dtype), "distances"), index
+    return check_overflow(distances.to(dtype), "distances"), index
 
 
-@border
+@validated
 def local_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tensor:
     r"""The intrinsic dimension about each point, by maximum likelihood (Levina and Bickel 2004).
 
@@ -69,7 +69,7 @@ def local_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Te
     >>> round(local_dimension(torch.tensor([[0.0], [1.0], [-2.0], [4.0]]), k=3)[0].item(), 6)  # at 1, 2 and 4
     0.961797
     """
-    x, mask = cloud(x, mask, points=3)
+    x, mask = check_points(x, mask, points=3)
     check_k(x, k, mask, least=2)
     gaps, count = log_gaps(x, k, mask)
     real = torch.ones_like(count, dtype=torch.bool) if mask is None else mask

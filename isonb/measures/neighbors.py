@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, fits
+from isonb.checks import check_overflow, check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, fail
 from isonb.measures.pairs import partners
 from isonb.numerics.distances import rows, weighted_rows
@@ -18,7 +18,7 @@ ROUNDING = 4.0  # times the dtype's epsilon and a point's norm: distances below 
 RIDGE = 1e-3  # weight of the identity in the barycentre system, as a share of its trace
 
 
-@border
+@validated
 def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = None) -> tuple[Tensor, Tensor]:
     r"""The k nearest other points of every point: ``(distances, indices)``, nearest first, ties by index.
 
@@ -38,13 +38,13 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     >>> distances.tolist(), indices.tolist()
     ([[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]], [[1, 2], [0, 2], [1, 0], [2, 1]])
     """
-    x, mask = cloud(x, mask)
+    x, mask = check_points(x, mask)
     check_k(x, k, mask)
     away, index = neighbours(x, k, mask, chunk)
-    return fits(away, "distances"), index
+    return check_overflow(away, "distances"), index
 
 
-@border
+@validated
 @torch.no_grad()
 def two_nn(
     x: Tensor,
@@ -83,7 +83,7 @@ def two_nn(
         fail(InputError, "keep needs points, whose mean norm is its unit", "distances", "Use discard.")
     _check_fraction("discard", discard, 0.0 <= discard < 1.0)
     _check_fraction("keep", keep, keep is None or 0.0 < keep <= 1.0)
-    away = precise(nearest_in(x, 2, mask) if given else fits(neighbours(x, 2, mask)[0], "distances"))
+    away = precise(nearest_in(x, 2, mask) if given else check_overflow(neighbours(x, 2, mask)[0], "distances"))
     first, second = away[..., 0], away[..., 1]
     usable = first > (0 if given else _rounding(x).squeeze(-1))
     ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
@@ -148,7 +148,7 @@ def _slope(ratio: Tensor, usable: Tensor, before: Tensor, share: float) -> tuple
     return torch.where(flat, torch.inf, (run * rise).sum(-1) / torch.where(flat, 1.0, square)), left
 
 
-@border
+@validated
 def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tensor:
     r"""Maximum-likelihood intrinsic dimension of Levina and Bickel, over all points at once.
 
@@ -168,12 +168,12 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
     >>> round(mle_dimension(line, k=20).item(), 2)
     1.14
     """
-    return _maximum_likelihood(*cloud(x, mask, points=3), k)[0]
+    return _maximum_likelihood(*check_points(x, mask, points=3), k)[0]
 
 
 def log_gaps(x: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Of each row, the sum over its neighbours of ln(r_k / r_j), and of how many: (..., n), 0 for masked rows."""
-    return log_gaps_of(x, fits(neighbours(x, k, mask)[0], "distances"))
+    return log_gaps_of(x, check_overflow(neighbours(x, k, mask)[0], "distances"))
 
 
 def log_gaps_of(x: Tensor, away: Tensor) -> tuple[Tensor, Tensor]:
@@ -201,7 +201,7 @@ def dimension_of_gaps(x: Tensor, gaps: Tensor, count: Tensor) -> Tensor:
     return torch.where(flat, torch.inf, count.to(x.dtype) / torch.where(flat, 1.0, gaps))
 
 
-@border
+@validated
 def id_score(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tensor:
     r"""ID score: :func:`mle_dimension` divided by the dimension d of the space, at most 1.
 
@@ -213,11 +213,11 @@ def id_score(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tensor:
     >>> round(id_score(line).item(), 3)
     0.114
     """
-    dimension, d = _maximum_likelihood(*cloud(x, mask, points=3), k)
+    dimension, d = _maximum_likelihood(*check_points(x, mask, points=3), k)
     return (dimension / d).clamp(max=1.0)
 
 
-@border
+@validated
 def lsds(
     x: Tensor,
     y: Tensor,

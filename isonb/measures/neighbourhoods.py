@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud, fits
+from isonb.checks import check_overflow, check_points, validated
 from isonb.errors import ShapeError, fail
 from isonb.measures.neighbors import dimension_of_gaps, log_gaps_of, two_nn_of
 from isonb.numerics.nearest import Search, check_k, neighbours
@@ -29,16 +29,16 @@ class Neighbours:
     distances: Tensor
     indices: Tensor
 
-    @border
+    @validated
     @torch.no_grad()
     def __init__(self, x: Tensor, k: int = 12) -> None:
-        x, _ = cloud(x, single=True)
+        x, _ = check_points(x, single=True)
         check_k(x, k, None)
         self.x = x.detach()
         away, self.indices = neighbours(self.x, k)
-        self.distances = fits(away, "distances")
+        self.distances = check_overflow(away, "distances")
 
-    @border
+    @validated
     def within(self, part: Tensor | None = None, k: int | None = None) -> Tensor:
         """Distances (m, k) of the m points that the mask ``part`` (n,) leaves, to their k nearest among them."""
         return self._within(part, k)
@@ -48,7 +48,7 @@ class Neighbours:
         k = self.distances.shape[1] if k is None else k
         if part is None:
             known = k <= self.distances.shape[1]
-            return self.distances[:, :k] if known else fits(neighbours(self.x, k)[0], "distances")
+            return self.distances[:, :k] if known else check_overflow(neighbours(self.x, k)[0], "distances")
         if k >= int(part.sum()):
             fail(ShapeError, f"k must be below the {int(part.sum())} points of the part", k, "Pass a smaller k.")
         away, there = self.distances[part], part[self.indices[part]]
@@ -62,12 +62,12 @@ class Neighbours:
             found[few] = (square.sqrt() if search.unit is None else square.sqrt() * search.unit.squeeze()).to(found)
         return found
 
-    @border
+    @validated
     def two_nn(self, part: Tensor | None = None, discard: float = 0.1) -> Tensor:
         """:func:`isonb.two_nn` of all points, or of a part."""
         return two_nn_of(self.x if part is None else self.x[part], self._within(part, 2), discard)
 
-    @border
+    @validated
     def mle_dimension(self, part: Tensor | None = None, k: int | None = None) -> Tensor:
         """:func:`isonb.mle_dimension` of all points, or of a part; k as many as were searched for by default."""
         x = self.x if part is None else self.x[part]

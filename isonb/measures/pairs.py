@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, finite, fits, labels_of
+from isonb.checks import check_overflow, check_points, check_values, finite, labels_of, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.rank import effective_number
 from isonb.numerics.products import gram
@@ -19,15 +19,15 @@ def partners(
     x: Tensor, y: Tensor, mask: Tensor | None, points: int = 1, *, look: bool = True
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Both clouds checked, of one dtype and device, and their mask; with ``look=False`` values are the caller's."""
-    x, real = cloud(x, mask, points=points, look=look)
-    y, _ = cloud(y, mask, name="y", points=points, look=look)
+    x, real = check_points(x, mask, points=points, look=look)
+    y, _ = check_points(y, mask, name="y", points=points, look=look)
     if x.shape[:-1] != y.shape[:-1]:
         fail(ShapeError, f"y must have the points of x, {tuple(x.shape[:-1])}", tuple(y.shape[:-1]), "Pair the rows.")
     dtype = torch.promote_types(x.dtype, y.dtype)
     return x.to(dtype), y.to(x.device, dtype), real
 
 
-@border
+@validated
 def alignment(
     x: Tensor, y: Tensor, power: float = 2.0, normalize: bool = True, *, mask: Tensor | None = None
 ) -> Tensor:
@@ -63,14 +63,14 @@ def alignment(
         apart = square > 0  # a power of nothing has no slope
         square = torch.where(apart, torch.where(apart, square, 1.0) ** (power / 2), 0.0)
     if mask is None:
-        return fits(square.mean(-1), "distances")
+        return check_overflow(square.mean(-1), "distances")
     count = mask.sum(-1)
     if check_values(x) and not bool((count > 0).all()):
         fail(DegenerateError, "a pair must have two vectors that aren't zero", 0, "A zero vector has no direction.")
-    return fits(torch.where(mask, square, 0.0).sum(-1) / count.clamp_min(1), "distances")
+    return check_overflow(torch.where(mask, square, 0.0).sum(-1) / count.clamp_min(1), "distances")
 
 
-@border
+@validated
 def cka(x: Tensor, y: Tensor, *, debiased: bool = False, mask: Tensor | None = None) -> Tensor:
     r"""Linear centred kernel alignment of two clouds of the same points (Kornblith et al. 2019).
 
@@ -135,7 +135,7 @@ def _squared_products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return first, second, third
 
 
-@border
+@validated
 def lidar(views: Tensor, delta: float = 1e-4) -> Tensor:
     r"""LiDAR: how many directions tell objects apart, beside what views of one object differ by (Thilak et al. 2023).
 
@@ -154,7 +154,7 @@ def lidar(views: Tensor, delta: float = 1e-4) -> Tensor:
     >>> round(lidar(centres[:, None] + views).item(), 5)
     1.49774
     """
-    views, _ = cloud(views, name="views")
+    views, _ = check_points(views, name="views")
     if views.ndim != 3 or len(views) < 2:
         fix = "Stack the views of two objects or more."
         fail(ShapeError, "views must have shape (objects, views, d)", f"shape {tuple(views.shape)}", fix)
@@ -182,7 +182,7 @@ def spread_of_objects(within: Tensor, between: Tensor, delta: float) -> Tensor:
     return effective_number(torch.where(usable, values / torch.where(usable, total, 1.0), 0.0), 1.0)
 
 
-@border
+@validated
 def nc1(x: Tensor, labels: Tensor) -> Tensor:
     r"""NC1: the variability within classes beside the distances between their means (Papyan, Han and Donoho 2020).
 
@@ -202,7 +202,7 @@ def nc1(x: Tensor, labels: Tensor) -> Tensor:
     >>> round(nc1(x, torch.tensor([0, 0, 1, 1])).item(), 6)
     0.005
     """
-    x, _ = cloud(x, single=True)
+    x, _ = check_points(x, single=True)
     labels = labels_of(labels, len(x)).to(x.device)
     present, place = torch.unique(labels, return_inverse=True)
     if len(present) < 2:

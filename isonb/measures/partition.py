@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.errors import InputError, fail
 from isonb.numerics.products import gram, signed
 from isonb.numerics.rows import row_count
@@ -14,7 +14,7 @@ from isonb.numerics.scale import precise
 _SIGNS = ("both", "as_returned", "canonical")
 
 
-@border
+@validated
 @torch.no_grad()
 def partition_score(x: Tensor, signs: str = "both", *, mask: Tensor | None = None, log: bool = False) -> Tensor:
     r"""How even the partition function is: :math:`I = \min_c Z(c) / \max_c Z(c)`, :math:`Z(c) = \sum_i e^{c^T x_i}`.
@@ -33,7 +33,7 @@ def partition_score(x: Tensor, signs: str = "both", *, mask: Tensor | None = Non
     >>> round(partition_score(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     0.150469
     """
-    x, mask = cloud(x, mask)
+    x, mask = check_points(x, mask)
     if signs not in _SIGNS:
         fail(InputError, f"signs must be one of {', '.join(_SIGNS)}", repr(signs), "The default is 'both'.")
     axes = _axes(x) if signs != "as_returned" else torch.linalg.svd(x, full_matrices=False).Vh.mT

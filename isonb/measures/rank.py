@@ -7,12 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values
+from isonb.checks import check_values, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.spectrum import shares_of
 
 
-@border
+@validated
 def effective_rank(
     x: Tensor, order: float = 1.0, *, squared: bool = False, center: bool = False, mask: Tensor | None = None
 ) -> Tensor:
@@ -69,7 +69,7 @@ def effective_number(shares: Tensor, order: float, power: int = 1) -> Tensor:
     return (torch.where(total > 0, total, 1.0).log() / (1 - order)).exp()
 
 
-@border
+@validated
 def alpha_req(
     x: Tensor, first: int = 11, last: int = 100, *, weighted: bool = True, mask: Tensor | None = None
 ) -> Tensor:

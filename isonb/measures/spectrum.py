@@ -7,16 +7,16 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, fits, mask_of, nonnegative
+from isonb.checks import check_overflow, check_points, check_values, mask_of, nonnegative, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import size_of, unit_sized
 
 
 def _values(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
-    x, mask = cloud(x, mask, points=2 if center else 1)
-    s: Tensor = torch.linalg.svdvals(fits(center_rows(x, mask)[0], "spread") if center else x)
-    return fits(s, "singular values")
+    x, mask = check_points(x, mask, points=2 if center else 1)
+    s: Tensor = torch.linalg.svdvals(check_overflow(center_rows(x, mask)[0], "spread") if center else x)
+    return check_overflow(s, "singular values")
 
 
 def shares_of(x: Tensor, center: bool, mask: Tensor | None, power: int = 2) -> Tensor:
@@ -40,7 +40,7 @@ def _leading(shares: Tensor, k: int) -> Tensor:
     return shares[..., :k]
 
 
-@border
+@validated
 def singular_values(x: Tensor, *, center: bool = False, drop_last: bool = False, mask: Tensor | None = None) -> Tensor:
     r"""Singular values of the cloud as a matrix, descending; of the centred one with ``center=True``.
 
@@ -60,7 +60,7 @@ def singular_values(x: Tensor, *, center: bool = False, drop_last: bool = False,
     return s[..., :-1] if drop_last else s
 
 
-@border
+@validated
 def anisotropy(x: Tensor, k: int = 3, *, center: bool = False, mask: Tensor | None = None) -> Tensor:
     r"""The share of each leading direction alone, :math:`A_j = s_j^2 / \sum_i s_i^2` for j = 1..k.
 
@@ -78,7 +78,7 @@ def anisotropy(x: Tensor, k: int = 3, *, center: bool = False, mask: Tensor | No
     return _leading(shares_of(x, center, mask), k)
 
 
-@border
+@validated
 def explained_variance(x: Tensor, k: int = 3, *, center: bool = False, mask: Tensor | None = None) -> Tensor:
     r"""The share of the first j directions together, :math:`EV_j = \sum_{i \le j} s_i^2 / \sum_i s_i^2`, j = 1..k.
 
@@ -92,7 +92,7 @@ def explained_variance(x: Tensor, k: int = 3, *, center: bool = False, mask: Ten
     return _leading(shares_of(x, center, mask).cumsum(-1), k)
 
 
-@border
+@validated
 def varex_score(x: Tensor, p: float = 0.3, *, official_index: bool = False, mask: Tensor | None = None) -> Tensor:
     r"""VarEx: how close the first share p of the directions is to explaining only p of the variance.
 
@@ -126,7 +126,7 @@ def _over_max(s: Tensor) -> Tensor:
     return s / torch.where(top > 0, top, 1.0)
 
 
-@border
+@validated
 def spectral_skewness(s: Tensor, *, mask: Tensor | None = None) -> Tensor:
     r"""Biased skewness of singular values over the last axis, :math:`m_3 / m_2^{3/2}` with central moments m.
 
@@ -155,7 +155,7 @@ def spectral_skewness(s: Tensor, *, mask: Tensor | None = None) -> Tensor:
     return torch.where(usable, m3 / torch.where(usable, m2, 1.0) ** 1.5, 0.0).squeeze(-1)
 
 
-@border
+@validated
 def spectral_median(s: Tensor, q: float = 0.5) -> Tensor:
     r"""The median of singular values over their largest, or another quantile ``q`` in [0, 1] (linear interpolation).
 
@@ -175,7 +175,7 @@ def spectral_median(s: Tensor, q: float = 0.5) -> Tensor:
     return low + (high - low) * (place - math.floor(place))
 
 
-@border
+@validated
 def spectral_cdf(s: Tensor) -> tuple[Tensor, Tensor]:
     r"""The cumulative distribution of singular values over their largest: :math:`F(x_i) = i/N` at ascending x.
 

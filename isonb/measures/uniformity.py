@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from isonb.checks import border, check_values, cloud, fits
+from isonb.checks import check_overflow, check_points, check_values, validated
 from isonb.errors import InputError, fail
-from isonb.numerics.distances import slack
+from isonb.numerics.distances import error_bound
 from isonb.numerics.products import gram
-from isonb.numerics.rows import directed, directions, row_count, unit_rows
+from isonb.numerics.rows import count_nonzero_rows, directions, row_count, unit_rows
 from isonb.numerics.scale import precise, square_norms
 
 STRIP = 128  # most rows of a block on the CPU where the gradient comes with it
@@ -22,7 +22,7 @@ ROUNDED = 1e-3  # of an exponent: the share by which its weight is then wrong
 NOTHING = -0.25  # of the largest number: an exponent whose weight and derivatives are 0, unlike those of -inf
 
 
-@border
+@validated
 def rbf_uniformity(
     x: Tensor, t: float = 0.5, normalize: bool = True, *, mask: Tensor | None = None, chunk: int = 1024
 ) -> Tensor:
@@ -44,7 +44,7 @@ def rbf_uniformity(
     >>> round(rbf_uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     -1.547913
     """
-    x, mask = cloud(x, mask, look=not normalize)
+    x, mask = check_points(x, mask, look=not normalize)
     if not (t > 0 and math.isfinite(t)):
         fail(InputError, "t must be positive and finite", t, "0.5 is the default.")
     if chunk < 1:
@@ -52,7 +52,7 @@ def rbf_uniformity(
     if normalize:
         along = directions(x)
         x, inverse = along.rows, along.inverse.detach()
-        usable, number = (None, x.shape[-2]) if along.whole else (inverse > 0, directed(along, 2))
+        usable, number = (None, x.shape[-2]) if along.whole else (inverse > 0, count_nonzero_rows(along, 2))
     else:
         inverse, usable = None, mask
         number = x.shape[-2] if mask is None else row_count(x, mask)
@@ -86,7 +86,7 @@ class _Pairs(NamedTuple):
 
         A sum that doesn't fit is an error here: at most 0 it would look like one that does.
         """
-        fits(log_sum)
+        check_overflow(log_sum)
         if isinstance(self.number, int):
             return (log_sum - math.log(self.number * (self.number - 1) / 2)).clamp_max(0)
         number = (self.number * (self.number - 1) / 2).clamp_min(1)
@@ -133,7 +133,7 @@ def _plain_log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     total = torch.stack([one.logsumexp(-1) for one in sums], -1).logsumexp(-1)
     known = total.detach()
     total = total + (pairs.log_mean(known) - known)  # the gradient is that of the sum, also where the value is 0
-    return fits(total.to(x.dtype))
+    return check_overflow(total.to(x.dtype))
 
 
 def _about_mean(x: Tensor, pairs: _Pairs) -> Tensor:
@@ -146,7 +146,7 @@ def _about_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     rows = rows - pairs.mean(rows.detach().sum(-2, keepdim=True))
     if pairs.inverse is None and x.dtype == torch.float32 and x.numel() and check_values(x):
         known = rows.detach()
-        if not float(slack(known, square_norms(known)).amax()) < ROUNDED:
+        if not float(error_bound(known, square_norms(known)).amax()) < ROUNDED:
             return _about_mean(precise(x), pairs)
     return rows
 
@@ -187,7 +187,7 @@ class _LogMean(torch.autograd.Function):
             slope.masked_fill_((pairs.number < 2)[..., None, None], 0.0)
         ctx.save_for_backward(x, slope)
         ctx.pairs = pairs
-        return fits(pairs.log_mean(total[..., 0, 0].log()))
+        return check_overflow(pairs.log_mean(total[..., 0, 0].log()))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import cloud, labels_of, strict
+from isonb.checks import check_points, labels_of, strict
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.pairs import alignment, collapse_of, partners, spread_of_objects
 from isonb.metrics.streaming import Streaming
@@ -84,7 +84,7 @@ class LiDAR(Streaming):
 
     def update(self, x: Tensor) -> None:  # type: ignore[override]
         """Add objects (objects, views, d)."""
-        x, _ = cloud(x, name="views")
+        x, _ = check_points(x, name="views")
         if x.ndim != 3 or x.shape[1] != self.views:
             fail(ShapeError, f"views must have shape (objects, {self.views}, d)", tuple(x.shape), "Stack the views.")
         x = precise(x.detach())
@@ -109,7 +109,7 @@ class NC1(Streaming):
 
     def update(self, x: Tensor, labels: Tensor) -> None:  # type: ignore[override]
         """Add points (n, d) and their integer labels (n,), from 0 below ``classes``."""
-        x, _ = cloud(x, points=0, single=True)
+        x, _ = check_points(x, points=0, single=True)
         labels = labels_of(labels, len(x)).to(x.device)
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
             got = f"{int(labels.min())} to {int(labels.max())}"

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from isonb.checks import cloud, strict
+from isonb.checks import check_points, strict
 from isonb.errors import InputError, ShapeError, fail
 from isonb.metrics.streaming import Base, common_width
 from isonb.numerics.distributed import Group, all_rows, all_sum
@@ -57,7 +57,7 @@ class Sampled(Base):
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
         with strict(), torch.no_grad():
-            x, mask = cloud(x, mask, points=0)
+            x, mask = check_points(x, mask, points=0)
             rows = (x.reshape(-1, x.shape[-1]) if mask is None else x[mask]).detach().to(self.rows.device)
             self._add(rows, self._keys(len(rows)), torch.tensor(len(rows)))
 

@@ -66,7 +66,7 @@ def _by_product(x: Tensor, norms: Tensor) -> Tensor:
     return gram(x, finish)
 
 
-def slack(x: Tensor, norms: Tensor) -> Tensor:
+def error_bound(x: Tensor, norms: Tensor) -> Tensor:
     """What a row of x (..., n, d) with these squared ``norms`` (..., n) adds to the error of its squared distances.
 
     Of a sum of d rounded products that is about the square root of d units of precision (Higham and Mary 2019, a
@@ -76,7 +76,7 @@ def slack(x: Tensor, norms: Tensor) -> Tensor:
 
 
 def error_share(x: Tensor) -> float:
-    """The share of a squared norm that :func:`slack` takes."""
+    """The share of a squared norm that :func:`error_bound` takes."""
     return float((6 + x.shape[-1] ** 0.5) * torch.finfo(x.dtype).eps)
 
 
@@ -134,7 +134,7 @@ class _Lengths(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         x, edges, length = ctx.saved_tensors
-        return pulled(x, edges, None if torch.is_grad_enabled() else length, grad), None, None
+        return edge_length_grad(x, edges, None if torch.is_grad_enabled() else length, grad), None, None
 
 
 def lengths_between(x: Tensor, edges: Tensor) -> Tensor:
@@ -156,7 +156,7 @@ def _between(x: Any, edges: Any, lengths: Any) -> None:
         lengths[e] = square**0.5
 
 
-def pulled(x: Tensor, edges: Tensor, length: Tensor | None, slope: Tensor) -> Tensor:
+def edge_length_grad(x: Tensor, edges: Tensor, length: Tensor | None, slope: Tensor) -> Tensor:
     r"""The gradient (n, d) of a function with derivative ``slope`` (m,) by each length (m,).
 
     The derivative of :math:`\|x_a - x_b\|` is the unit vector from b to a. Where that is to be derived again ``length``

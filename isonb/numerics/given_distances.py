@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from isonb.checks import check_values, cloud
+from isonb.checks import check_points, check_values
 from isonb.errors import CloudWarning, DegenerateError, InputError, ShapeError, fail
 
 METRICS = ("euclidean", "precomputed")
@@ -29,7 +29,7 @@ def check_cloud(
     if metric not in METRICS:
         fix = 'Pass points, or a matrix of any distances with metric="precomputed".'
         fail(InputError, f"metric must be one of {', '.join(METRICS)}", repr(metric), fix)
-    x, mask = cloud(x, mask, points=points, single=single)
+    x, mask = check_points(x, mask, points=points, single=single)
     if metric == "euclidean":
         _doubt(x, mask)
         return x, mask

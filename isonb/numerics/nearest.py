@@ -4,7 +4,7 @@ Candidates come from one matrix product of a localized copy; differences of the 
 On the CPU every row is then certified: no point outside its candidates can be nearer, by the rounding bound of the
 product. Rows that fail (tight clusters, many duplicates, ties) are searched again among all points. Elsewhere the
 product runs in float64 instead, since to look at a certificate would make the device wait.
-Few points and few dimensions need no product: :mod:`isonb.numerics.ways` says where.
+Few points and few dimensions need no product: :mod:`isonb.numerics.dispatch` says where.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from isonb.checks import check_values
 from isonb.errors import ShapeError, fail
 from isonb.numerics import compiled_nearest
 from isonb.numerics.compiled import can_compile
-from isonb.numerics.distances import PIECE, about_middle, edge_lengths, rows, slack
+from isonb.numerics.dispatch import kd_tree, neighbour_algorithm
+from isonb.numerics.distances import PIECE, about_middle, edge_lengths, error_bound, rows
 from isonb.numerics.rows import unit_rows
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
-from isonb.numerics.ways import kd_tree, way_of_neighbours
 
 SPARE = 4  # candidates beyond k
 LABELLED = 28  # and where some of them have the label of the row that asks
@@ -100,7 +100,7 @@ def _copy(points: Tensor, real: Tensor | None, rough: bool) -> _Copy:
     copy = copy.div_(size)
     copy = copy.float() if rough and copy.device.type == "cpu" else copy
     norms = square_norms(copy)
-    loss = slack(copy, norms)
+    loss = error_bound(copy, norms)
     return _Copy(copy, norms, (precise(whole) * size)[..., 0].square(), loss + loss.amax(1, keepdim=True))
 
 
@@ -116,7 +116,7 @@ class Search:
             self.unit = power_of_two(largest(points, (-2, -1)))
             points = points / self.unit
         self.points, self.real, self.rough = points.contiguous(), real, rough
-        self.way = way_of_neighbours(points, real)
+        self.way = neighbour_algorithm(points, real)
         if self.way == "boxes":
             self.boxes = [kd_tree(cloud) for cloud in points]
 

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from isonb.checks import finite
 from isonb.numerics import compiled_nearest
-from isonb.numerics.distances import PIECE, slack
+from isonb.numerics.dispatch import kd_tree, query_algorithm
+from isonb.numerics.distances import PIECE, error_bound
 from isonb.numerics.nearest import SPARE, STRIP, Search
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
-from isonb.numerics.ways import kd_tree, way_of_queries
 
 SAMPLE = 256  # rows of the corpus whose mean is its middle
 
@@ -32,8 +32,8 @@ def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
 
     ``chunk`` queries are multiplied at a time.
     """
-    if (way := way_of_queries(queries, corpus, k)) != "plain":
-        found = WAYS[way](queries, corpus, k, chunk)
+    if (way := query_algorithm(queries, corpus, k)) != "plain":
+        found = ALGORITHMS[way](queries, corpus, k, chunk)
         if found is not None:
             return *found, torch.ones((), dtype=torch.float64)
     finite(corpus, name="corpus")
@@ -90,7 +90,7 @@ def _by_product(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> tuple[Te
             compiled_nearest.keep(half, product.unsqueeze(0), (low, m + start), own, label, least, whose)
     if not float(norms.amax()) > info.tiny**0.5:
         return None
-    loss = slack(moved, norms)
+    loss = error_bound(moved, norms)
     bound = precise(2 * least[0, :, -1] - loss[:m] - loss[m:].amax())
     return _certified(queries, corpus, whose[0] - m, bound if wide < n else torch.full_like(bound, math.inf), k)
 
@@ -111,7 +111,7 @@ def _again(queries: Tensor, corpus: Tensor, index: Tensor, square: Tensor, some:
     return index, square
 
 
-WAYS: dict[str, Callable[[Tensor, Tensor, int, int], tuple[Tensor, Tensor] | None]] = {
+ALGORITHMS: dict[str, Callable[[Tensor, Tensor, int, int], tuple[Tensor, Tensor] | None]] = {
     "differences": _by_differences,
     "boxes": _by_boxes,
     "product": _by_product,

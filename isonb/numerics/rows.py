@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, finite, fits
+from isonb.checks import check_overflow, check_points, check_values, finite, validated
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.scale import ordinary, unit_sized
 
@@ -44,7 +44,7 @@ def center_rows(x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
     return torch.where(rows, moved - mean, 0.0), (first + mean).squeeze(-2)
 
 
-@border
+@validated
 def centered(x: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""The cloud moved to the origin, :math:`x_i - \frac1n\sum_j x_j`, stable far from it.
 
@@ -54,8 +54,8 @@ def centered(x: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> centered(torch.tensor([[1.0, 5.0], [3.0, 7.0]])).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
-    x, mask = cloud(x, mask, points=1)
-    return fits(center_rows(x, mask)[0], "spread")
+    x, mask = check_points(x, mask, points=1)
+    return check_overflow(center_rows(x, mask)[0], "spread")
 
 
 class Directions(NamedTuple):
@@ -92,7 +92,7 @@ def unit_rows(x: Tensor) -> Tensor:
     return along.rows * along.inverse.unsqueeze(-1)
 
 
-def directed(along: Directions, points: int) -> Tensor:
+def count_nonzero_rows(along: Directions, points: int) -> Tensor:
     """How many rows have a direction (...); fewer than ``points`` is an error where values may be looked at."""
     inverse = along.inverse
     if along.whole and inverse.shape[-1] >= points:

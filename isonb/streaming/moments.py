@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, finite, fits
+from isonb.checks import check_overflow, check_points, check_values, finite, validated
 from isonb.errors import ShapeError, fail
 from isonb.numerics.products import add_upper_gram
 from isonb.numerics.scale import largest, precise, wide
@@ -30,7 +30,7 @@ def _squarable(x: Tensor) -> Tensor:
     size = float(largest(x.flatten(0, -2), (-2, -1)))
     if size == 0 or few < size < 1 / few:
         return x
-    fits(torch.linalg.vector_norm(x))
+    check_overflow(torch.linalg.vector_norm(x))
     return precise(x)
 
 
@@ -70,7 +70,7 @@ class Moments:
         self._pending: Tensor | None = None  # products not yet in _scatter, in the dtype of the points
         self._held = 0  # rows in _pending
 
-    @border
+    @validated
     @torch.no_grad()
     def update(self, x: Tensor, mask: Tensor | None = None) -> Moments:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones. No real row: no change.
@@ -79,7 +79,7 @@ class Moments:
         for a wrong dtype, rank, mask or (on the CPU) non-finite values and points whose squares don't fit their dtype
         (from about 1e19 on in float32).
         """
-        x, mask = cloud(x, mask, points=0, look=False)
+        x, mask = check_points(x, mask, points=0, look=False)
         dims = x.shape[-1]
         if self._dims is not None and dims != self._dims:
             fix = "Keep one Moments for each kind of vector."
@@ -149,7 +149,7 @@ class Moments:
             self._pending.zero_()
         self._held = 0
 
-    @border
+    @validated
     @torch.no_grad()
     def merge(self, other: Moments) -> Moments:
         """Add the points of another Moments, which stays as it is. Returns self."""

@@ -13,9 +13,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.errors import ShapeError, fail
-from isonb.numerics.rows import directed, directions
+from isonb.numerics.rows import count_nonzero_rows, directions
 from isonb.numerics.scale import wide
 
 Total = Callable[[Tensor], Tensor]
@@ -89,16 +89,18 @@ class UnitSums(_Sums):
     def __init__(self, dims: int | None = None, *, device: torch.device | str | None = None) -> None:
         super().__init__(*(() if dims is None else ((), (), (dims,), (dims,))), device=device)
 
-    @border
+    @validated
     @torch.no_grad()
     def update(self, x: Tensor, mask: Tensor | None = None) -> Self:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones. Returns self."""
-        x, mask = cloud(x, mask, points=0, look=False)
+        x, mask = check_points(x, mask, points=0, look=False)
         dtype = wide(x.device)
         along = directions(x.reshape(-1, x.shape[-1]))
         unit = (along.rows * along.inverse.unsqueeze(-1)).to(dtype)
         rows = torch.full((), along.inverse.numel(), device=x.device) if mask is None else mask.sum()
-        part = self.from_state(directed(along, 0).to(dtype), rows.to(dtype), unit.sum(0), unit.square().sum(0))
+        part = self.from_state(
+            count_nonzero_rows(along, 0).to(dtype), rows.to(dtype), unit.sum(0), unit.square().sum(0)
+        )
         if not self._parts:  # the first points give the dimension
             self._parts = part._parts
             return self

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud, fits
+from isonb.checks import check_overflow, check_points, validated
 from isonb.measures.isoscore import unbiased_parts, unbiased_ratio
 from isonb.measures.purity import length_kurtosis, purity
 from isonb.numerics.rows import center_rows, row_count
@@ -47,13 +47,13 @@ class LengthMoments:
         made.moments, made._sums = Moments.from_state(count, mean, scatter), (cubes, fourth)
         return made
 
-    @border
+    @validated
     @torch.no_grad()
     def update(self, x: Tensor, mask: Tensor | None = None) -> LengthMoments:
         """Add points as :meth:`Moments.update` does. Returns self."""
         before = None if self._sums is None else self.state_tensors()
         _, mean, _ = self.moments.update(x, mask).state_tensors()
-        x, mask = cloud(x, mask, points=0)
+        x, mask = check_points(x, mask, points=0)
         y = x.to(mean) - mean if mask is None else torch.where(mask.unsqueeze(-1), x.to(mean) - mean, 0.0)
         y = y.reshape(-1, x.shape[-1])
         r = y.square().sum(-1)
@@ -103,7 +103,7 @@ def _moved(state: tuple[Tensor, ...], mean: Tensor) -> tuple[Tensor, Tensor]:
     return moved, fourth + 4 * s @ turned + n * size**2 + 4 * cubes @ s + 2 * trace * size
 
 
-@border
+@validated
 def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
     r"""Unbiased estimates of :math:`(\operatorname{tr}\Sigma)^2` and :math:`\operatorname{tr}\Sigma^2`.
 
@@ -122,11 +122,11 @@ def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Te
     >>> round((total / square).item(), 4)  # PR-U
     1.2257
     """
-    x, mask = cloud(x, mask, points=4)
+    x, mask = check_points(x, mask, points=4)
     n = row_count(x, mask)
     y = center_rows(x, mask)[0]  # so that an offset, however large, costs no digits and no range
     a, b = unbiased_parts(purity(y, mask), length_kurtosis(y, mask), n)
     squared = y.square().sum((-2, -1)).square()
-    fits(_GRADIENT * squared, "fourth power of the scale")
+    check_overflow(_GRADIENT * squared, "fourth power of the scale")
     unit = squared / (n * (n - 3)).clamp_min(1)
     return a * unit, b * unit

@@ -7,10 +7,12 @@ Statistics are float64 (float32 on MPS; those of cluster removal in the dtype of
 the dtype of its input, half precision in float32, and is differentiable in the points; ``fit`` is not.
 """
 
+from typing import Any
+
 from isonb.transforms.base import Transform, load_transform
 from isonb.transforms.clusters import ClusterRemoval
+from isonb.transforms.graded import DimensionScale, MeanTranslation, PartialWhitening, SingularDecay, Standardize
 from isonb.transforms.mean_direction import MeanDirection
-from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
 from isonb.transforms.whitening import AllButTheTop, SoftZCA, Whitening, ZeroMean
 
 __all__ = [
@@ -18,13 +20,20 @@ __all__ = [
     "ClusterRemoval",
     "DimensionScale",
     "MeanDirection",
-    "MeanShift",
+    "MeanTranslation",
     "PartialWhitening",
     "SingularDecay",
     "SoftZCA",
-    "Standardise",
+    "Standardize",
     "Transform",
     "Whitening",
     "ZeroMean",
     "load_transform",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the last release."""
+    from isonb.transforms.turns import renamed
+
+    return renamed(name, 2)

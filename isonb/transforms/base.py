@@ -23,6 +23,7 @@ CONFIG, WEIGHTS = "config.json", "weights.safetensors"  # all of a fitted transf
 
 ROWS = 5  # points a dimension, below which a fitted covariance is said to be rough
 
+RENAMED = {"MeanShift": "MeanTranslation", "Standardise": "Standardize"}  # in the next release gone
 _KNOWN: dict[str, type[Transform]] = {}
 
 
@@ -110,7 +111,7 @@ def load_transform(folder: str | Path) -> Any:
     [[0.5, 0.5]]
     """
     config, tensors = read_folder(folder)
-    name, options = config["class"], config.get("options", {})
+    name, options = RENAMED.get(config["class"], config["class"]), config.get("options", {})
     if name not in _KNOWN:
         fix = "Use GlowFlow.load." if name == "GlowFlow" else "Import its class first."
         fail(InputError, f"{folder} must hold one of {', '.join(sorted(_KNOWN))}", repr(name), fix)

@@ -1,9 +1,5 @@
 """Every line of advice is run, on an input that is told it, until an audit reads what it leaves."""
 
-import gzip
-import io
-import pathlib
-import pickle
 import shlex
 
 import numpy as np
@@ -23,60 +19,14 @@ BITS = np.packbits(X > 0, axis=-1)
 TOKENS = [np.tile(row, (1 + i % 3, 1)) for i, row in enumerate(X)]
 
 
-class Odd:
-    """What only pickle can save."""
-
-
 def saved(array, name="a.npy"):
     np.save(name, array)
-    return name
-
-
-def in_bytes(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
-def index(kind):
-    faiss = pytest.importorskip("faiss")
-    if kind == "bits":
-        made = faiss.IndexBinaryFlat(D)
-        made.add(BITS)
-        faiss.write_index_binary(made, "a.faiss")
-    else:
-        made = faiss.index_factory(D, kind)
-        made.train(X)
-        made.add(X)
-        faiss.write_index(made, "a.faiss")
-    return "a.faiss"
-
-
-def lists_with_ids():
-    faiss = pytest.importorskip("faiss")
-    made = faiss.IndexIVFFlat(faiss.IndexFlatL2(D), D, 2)
-    made.train(X)
-    made.add_with_ids(X, np.random.default_rng(1).permutation(N).astype("int64"))
-    faiss.write_index(made, "it's a.faiss")
-    return "it's a.faiss"
-
-
-def pickled(write, name):
-    with open(name, "wb") as file:
-        write(file)
     return name
 
 
 def in_parquet(**columns):
     pq.write_table(pa.table(columns), "a.parquet")
     return "a.parquet"
-
-
-def two_kinds():
-    pathlib.Path("it's mixed").mkdir()
-    np.save("it's mixed/a.npy", X)
-    pq.write_table(pa.table({"v": X.tolist()}), "it's mixed/b.parquet")
-    return "it's mixed"
 
 
 def texts():
@@ -103,23 +53,17 @@ TOLD = {
     "bfloat16": [lambda: saved((X.view("u4") >> 16).astype("u2"))],
     "complex": [lambda: saved(X + 1j * X), lambda: torch.from_numpy(X + 1j * X)],
     "float8": [lambda: X.astype(pytest.importorskip("ml_dtypes").float8_e4m3fn)],
-    "tokens": [lambda: saved(np.stack([X, X], 1)), lambda: torch.from_numpy(np.stack([X, X], 1))],
-    "tokens of texts": [
+    "tokens": [
+        lambda: saved(np.stack([X, X], 1)),
+        lambda: torch.from_numpy(np.stack([X, X], 1)),
         lambda: TOKENS,
         lambda: [torch.from_numpy(one) for one in TOKENS],
         lambda: [[one.tolist()] for one in TOKENS],
         lambda: in_parquet(v=[one.tolist() for one in TOKENS], text=["a"] * N),
     ],
     "empty dimensions": [lambda: saved(gaps()), gaps, lambda: torch.from_numpy(gaps())],
-    "pickled array": [lambda: saved(np.array([*X.tolist(), None], dtype=object)[:-1])],
-    "pickled model": [lambda: pickled(lambda file: torch.save({"v": torch.from_numpy(X), "o": Odd()}, file), "a.pt")],
-    "pickle": [lambda: pickled(lambda file: pickle.dump(X.tolist(), file), "a.pkl")],
-    "compressed array": [lambda: pickled(lambda file: file.write(gzip.compress(in_bytes(X))), "a.npy.gz")],
-    "compressed index": [lambda: index("SQ8"), lambda: index("IVF2,SQ8")],
-    "index of bits": [lambda: index("bits")],
-    "name": [lambda: in_parquet(title=X.tolist(), body=X.tolist()), lists_with_ids],
+    "name": [lambda: in_parquet(title=X.tolist(), body=X.tolist())],
     "name in memory": [lambda: {"it's": X, "other": X}, lambda: pa.table({"a": X.tolist(), "b": X.tolist()})],
-    "one kind of file": [two_kinds],
     "texts": [texts],
 }
 
@@ -146,7 +90,7 @@ def test_the_lines_lead_to_vectors(name, number, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(isonb, "audit", lambda *args, **words: shown.append(audit(*args, **words)))
     exec("\n".join(lines), {"vectors": vectors, "isonb": isonb})
     monkeypatch.undo()
-    left = next((path for path in (tmp_path / "vectors.npy", tmp_path / "vectors.pt") if path.is_file()), None)
-    found = shown[0] if left is None else audit(str(left))
+    saved_file = tmp_path / "vectors.npy"
+    found = audit(str(saved_file)) if saved_file.is_file() else shown[0]
     width = {"empty dimensions": D - 1, "complex": 2 * D, "packed bits": 2 * D}.get(name, D)
     assert found.read.shape == (N, width)

@@ -15,6 +15,7 @@ from isonb import cli
 from isonb.auditing.defects import copies
 from isonb.auditing.reading.rows import read
 from isonb.errors import DegenerateError
+from isonb.measures.neighbourhoods import Neighbours
 from isonb.models.catalogue import EMBEDDED, embedded_folder
 from isonb_lab.data.corpus import sentences
 
@@ -58,7 +59,8 @@ def test_near_copies_leave_the_dimension_alone_and_are_found(noise):
     assert mixed == pytest.approx(clean, rel=0.02)
     told = findings(np.concatenate([x, again]))
     assert "400 rows" in told["near duplicates"].text
-    assert copies(torch.from_numpy(np.concatenate([x, again]))).tolist() == [False] * 1500 + [True] * 200
+    near = Neighbours(torch.from_numpy(np.concatenate([x, again])), 10)
+    assert copies(near).tolist() == [False] * 1500 + [True] * 200
 
 
 def test_the_measures_themselves_drop_neighbours_below_rounding():

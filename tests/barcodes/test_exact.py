@@ -12,7 +12,7 @@ from torch import Tensor
 from isonb.barcodes import inputs
 from isonb.barcodes.rips import h0_barcode
 from isonb.measures.neighbors import knn
-from isonb.numerics import nearest, ways
+from isonb.numerics import dispatch, nearest
 
 KINDS = ("offset", "skewed", "far twins", "far clusters", "lattice", "copies", "lone", "signs")
 
@@ -127,7 +127,7 @@ def test_trees_and_neighbours_of_five_thousand_hard_clouds_are_exact(start):
 def test_without_numba_the_edges_are_the_same(seed, monkeypatch):
     x, mask = draw(seed)
     want = _sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1])
-    monkeypatch.setattr(ways, "can_compile", lambda x: False)
+    monkeypatch.setattr(dispatch, "can_compile", lambda x: False)
     monkeypatch.setattr(nearest, "can_compile", lambda x: False)
     assert torch.equal(_sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1]), want)
 
@@ -136,7 +136,7 @@ def test_without_numba_the_edges_are_the_same(seed, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_rows_and_a_power_of_two_change_no_bar_and_no_neighbour(kind, compiled, monkeypatch):
     if not compiled:
-        for module in (ways, nearest):
+        for module in (dispatch, nearest):
             monkeypatch.setattr(module, "can_compile", lambda x: False)
     x, _ = draw(KINDS.index(kind) + 8 * 12)
     order = torch.randperm(x.shape[1], generator=torch.Generator().manual_seed(1))

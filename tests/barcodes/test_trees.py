@@ -45,7 +45,7 @@ def numbers(edges: Tensor, real: Tensor | None, n: int) -> Tensor:
 def test_every_way_names_the_same_edges_ties_and_all(n, d, kind, dtype, masked, seed):
     x = nasty(normal(2, n, d, seed=seed), kind).to(dtype)
     real = some_mask(2, n, keep=2) if masked and n > 2 else None
-    named = {name: numbers(way(x, real)[0], real, n) for name, way in trees.WAYS.items()}
+    named = {name: numbers(way(x, real)[0], real, n) for name, way in trees.ALGORITHMS.items()}
     for name, found in named.items():
         assert torch.equal(found, named["differences"]), name
     for name in PARALLEL if kind in ("grid", "equal") else ():

@@ -46,6 +46,7 @@ def of_clouds(
     sizes: Sizes,
     *,
     both: bool = False,
+    pieces: bool = False,
 ) -> Iterator[Comparison]:
     """A function of one cloud, or of two, against other code for the same; with its gradient where it is a loss."""
     for n, d in sizes:
@@ -54,7 +55,13 @@ def of_clouds(
         calls = [partial(f, *clouds) for f in (ours, theirs)]
         if what.endswith("forward+backward"):
             calls = [_slope(f, clouds) for f in (ours, theirs)]
-        yield Comparison(what, size_of(clouds[0]), calls[0], [Peer(name, calls[1], error, GOAL)], 1e-3, 5)
+        checks = partial(all_calls, ours, clouds[0][:24, :24]) if pieces else tuple
+        yield Comparison(what, size_of(clouds[0]), calls[0], [Peer(name, calls[1], error, GOAL)], 1e-3, 5, checks)
+
+
+def all_calls(function: Callable[[Tensor], object], few: Tensor) -> list[Piece]:
+    """What checks and calls cost, whatever the size."""
+    return [Piece("all calls, on few numbers", lambda: function(few))]
 
 
 def _slope(function: Callable[..., Tensor], clouds: Sequence[Tensor]) -> Callable[[], Tensor]:
@@ -81,6 +88,21 @@ def plain(small: bool) -> Iterator[Comparison]:
     ours, theirs = (lambda x: sigreg_penalty(x, drawn)), (lambda x: peers.sigreg(x, drawn.to(x)))
     sizes = few if small else ((64, 768), (1024, 768))
     yield from of_clouds("SIGReg forward+backward", ours, theirs, "as published, 17 nodes", sizes)
+
+
+def lines(small: bool) -> Iterator[Comparison]:
+    """Every other function of a cloud, of token matrices or of bars, beside the plain lines of its definition."""
+    clouds: Sizes = ((30, 16),) if small else ((64, 768), (1000, 384))
+    for what, (ours, theirs) in peers.LINES.items():
+        yield from of_clouds(what, ours, theirs, "lines of torch", clouds, pieces=True)
+    tokens = gaussian(*((3, 7, 8) if small else (32, 64, 768)), mean=0.1)
+    bars = isonb.h0_barcode(gaussian(*((9, 4) if small else (512, 64))))
+    for x, table in ((tokens, peers.TOKEN_LINES), (bars, peers.BAR_LINES)):
+        for what, (ours, theirs) in table.items():
+            error = relative_error(ours(x), theirs(x.double()))
+            peer = Peer("lines of torch", partial(theirs, x), error, GOAL)
+            few = partial(all_calls, ours, x[:3, :3, :3] if x.ndim == 3 else x[:3])
+            yield Comparison(what, size_of(x), partial(ours, x), [peer], 1e-3, 5, few)
 
 
 def dimension(small: bool) -> Iterator[Comparison]:
@@ -124,6 +146,7 @@ def transforms(small: bool) -> Iterator[Comparison]:
 SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
     "queries": queries,
     "plain": plain,
+    "lines": lines,
     "dimension": dimension,
     "transforms": transforms,
 }

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import isonb
 from isonb.barcodes.compiled_prim import prim
-from isonb.barcodes.inputs import Space
+from isonb.barcodes.inputs import MetricInput
 from isonb.barcodes.rips import _edge_ranks, _giotto
 from isonb.barcodes.trees import spanning_tree
 from isonb.numerics.compiled_nearest import ranked
@@ -278,7 +278,7 @@ def h1(small: bool) -> Iterator[Comparison]:
         ]
 
         def pieces(x: Tensor = x) -> list[Piece]:
-            space = Space(x, None, x.dtype)
+            space = MetricInput(x, None, x.dtype)
             ranks = _edge_ranks(space)
             pairs = Piece("pairs by giotto-ph", lambda: _giotto()(*ranks, 1), True)
             return [*([pairs] if peers.there("gph") else []), Piece("ranks", lambda: _edge_ranks(space), True)]

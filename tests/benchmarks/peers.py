@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import isonb
+
 PACKAGES = (
     "numba",
     "numpy",
@@ -31,6 +33,7 @@ PACKAGES = (
 """Distributions whose versions the record tells, or that they are absent."""
 
 Barcode = Callable[[np.ndarray], np.ndarray]
+Pair = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]
 
 
 def there(module: str) -> bool:
@@ -196,6 +199,10 @@ def closed_isoscore(x: Tensor) -> Tensor:
     return (square.trace() ** 2 / square.square().sum() - 1) / (x.shape[1] - 1)
 
 
+def closed_from_cov(cov: Tensor) -> Tensor:
+    return (cov.trace() ** 2 / cov.square().sum() - 1) / (len(cov) - 1)
+
+
 def alignment(x: Tensor, y: Tensor) -> Tensor:
     normalize = torch.nn.functional.normalize
     return (normalize(x, dim=-1) - normalize(y, dim=-1)).square().sum(-1).mean()
@@ -242,6 +249,106 @@ def all_but_the_top(x: Tensor, k: int) -> Tensor:
     y = x - x.mean(0)
     axes = torch.linalg.eigh(y.T @ y)[1][:, -k:]
     return y - (y @ axes) @ axes.T
+
+
+def shares(x: Tensor, *, center: bool = False, power: int = 2) -> Tensor:
+    values = torch.linalg.svdvals(x - x.mean(0) if center else x) ** power
+    return values / values.sum()
+
+
+def effective_rank(x: Tensor) -> Tensor:
+    return torch.special.entr(shares(x, power=1)).sum().exp()
+
+
+def alpha_req(x: Tensor) -> Tensor:
+    """As reptrix has it: ranks 11 to 100, each of weight 1 / rank."""
+    variances = shares(x, center=True)[: len(x) - 1][10:100]
+    rank = torch.arange(11, 11 + len(variances), dtype=x.dtype)
+    along = torch.stack([rank.log(), torch.ones_like(rank)], -1) * rank.rsqrt()[:, None]
+    return -torch.linalg.lstsq(along, (variances.log() * rank.rsqrt())[:, None]).solution[0, 0]
+
+
+def participation_ratio(x: Tensor) -> Tensor:
+    cov = torch.cov(x.T)
+    return cov.trace() ** 2 / cov.square().sum()
+
+
+def varex(x: Tensor) -> Tensor:
+    m = int(0.3 * x.shape[1])
+    return m / x.shape[1] / shares(x, center=True)[:m].sum()
+
+
+def contributions(x: Tensor) -> Tensor:
+    unit, n = torch.nn.functional.normalize(x, dim=-1), len(x)
+    return (unit.sum(0).square() - unit.square().sum(0)) / (n * (n - 1))
+
+
+def nc1(x: Tensor) -> Tensor:
+    """Of four classes, row by row."""
+    labels = torch.arange(len(x)) % 4
+    means = torch.stack([x[labels == k].mean(0) for k in range(4)])
+    within, between = x - means[labels], means - means.mean(0)
+    return torch.trace(within.T @ within / len(x) @ torch.linalg.pinv(between.T @ between / 4, rtol=1e-6)) / 4
+
+
+def local_dimension(x: Tensor) -> Tensor:
+    near = torch.cdist(x, x).topk(21, largest=False).values[:, 1:]
+    return 19 / (near[:, -1:] / near[:, :-1]).log().sum(-1)
+
+
+def standardized(x: Tensor) -> Tensor:
+    return (x - x.mean(0)) / x.std(0)
+
+
+def cls_uniformity(x: Tensor) -> Tensor:
+    unit = torch.nn.functional.normalize(x, dim=-1)
+    return (unit[:, :1] * unit).sum(-1).mean(-1)
+
+
+def token_uniformity(x: Tensor) -> Tensor:
+    unit, n = torch.nn.functional.normalize(x, dim=-1), x.shape[1]
+    return ((unit @ unit.mT).sum((-2, -1)) - n) / (n * (n - 1))
+
+
+def skewness(s: Tensor) -> Tensor:
+    gap = s - s.mean()
+    return gap.pow(3).mean() / gap.square().mean() ** 1.5
+
+
+LINES: Mapping[str, Pair] = {
+    "singular values": (isonb.singular_values, torch.linalg.svdvals),
+    "anisotropy": (isonb.anisotropy, lambda x: shares(x)[:3]),
+    "explained variance": (isonb.explained_variance, lambda x: shares(x)[:3].cumsum(0)),
+    "VarEx score": (isonb.varex_score, varex),
+    "effective rank": (isonb.effective_rank, effective_rank),
+    "alpha-ReQ": (isonb.alpha_req, alpha_req),
+    "participation ratio": (isonb.participation_ratio, participation_ratio),
+    "IsoScore of a covariance": (
+        lambda x: isonb.isoscore_from_cov(x.T @ x),
+        lambda x: closed_from_cov(x.T @ x),
+    ),
+    "cosine contributions": (isonb.cosine_contributions, contributions),
+    "NC1": (lambda x: isonb.nc1(x, torch.arange(len(x)) % 4), nc1),
+    "local dimension": (isonb.local_dimension, local_dimension),
+    "ID score": (isonb.id_score, lambda x: 1 / (1 / local_dimension(x)).mean() / x.shape[1]),
+    "centring": (isonb.centered, lambda x: x - x.mean(0)),
+    "ZeroMean": (lambda x: isonb.ZeroMean().fit_transform(x), lambda x: x - x.mean(0)),
+    "Standardise": (lambda x: isonb.Standardise().fit_transform(x), standardized),
+}
+"""Of one cloud (n, d): our function, and what one would write."""
+
+TOKEN_LINES: Mapping[str, Pair] = {
+    "token uniformity": (isonb.token_uniformity, token_uniformity),
+    "[CLS] uniformity": (isonb.cls_uniformity, cls_uniformity),
+    "mean pooling": (isonb.mean_pool, lambda x: x.mean(1)),
+    "layer average": (isonb.layer_average, lambda x: (x[0] + x[-1]) / 2),
+}
+BAR_LINES: Mapping[str, Pair] = {
+    "persistent entropy": (isonb.persistent_entropy, lambda s: torch.special.entr(s / s.sum()).sum()),
+    "spectral skewness": (isonb.spectral_skewness, skewness),
+    "spectral median": (isonb.spectral_median, lambda s: s.quantile(0.5) / s.max()),
+    "spectral CDF": (lambda s: isonb.spectral_cdf(s)[0], lambda s: s.sort().values / s.max()),
+}
 
 
 def unlike(x: Tensor, y: Tensor) -> float:

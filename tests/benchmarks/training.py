@@ -12,7 +12,7 @@ from torch import Tensor
 
 import isonb
 from isonb.barcodes.trees import spanning_tree
-from isonb.numerics.distances import lengths_between, pulled
+from isonb.numerics.distances import edge_length_grad, lengths_between
 from isonb.numerics.products import gram
 from isonb_lab.engines.finetune import prepare
 from isonb_lab.engines.stages import EVALUATED, Finetuning
@@ -84,7 +84,7 @@ def entropy_loss(small: bool) -> Iterator[Comparison]:
         lengths = lengths_between(x, edges)
         return [
             Piece("tree and its lengths", lambda: lengths_between(x, spanning_tree(x)[0]), True),
-            Piece("gradient by the points", lambda: pulled(x, edges, lengths, lengths), True),
+            Piece("gradient by the points", lambda: edge_length_grad(x, edges, lengths, lengths), True),
         ]
 
     for bars, select in (("selected", True), ("all", False)):

@@ -45,7 +45,7 @@ CASES = cases("losses")
 P4 = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]], dtype=torch.float64)
 LOSSES = {
     "entropy": PersistentEntropyLoss(),
-    "entropy, all bars": PersistentEntropyLoss(select=False, in_cluster=0.1, normalize=True),
+    "entropy, all bars": PersistentEntropyLoss(select=False, normalize=True),
     "I-STAR": IStarLoss(weight=-1.0),
     "I-STAR, auto": IStarLoss(zeta="auto"),
     "I-STAR, unbiased": IStarLoss(unbiased=True),

@@ -53,7 +53,7 @@ def test_neighbours_of_queries_are_those_of_all_differences(kind, dtype, way):
     elif kind == "few":
         corpus = corpus[:5]
     corpus, queries = corpus.to(dtype), queries.to(dtype)
-    with mock.patch("isonb.numerics.queries.way_of_queries", return_value=way):
+    with mock.patch("isonb.numerics.queries.query_algorithm", return_value=way):
         distances, index = knn_queries(queries, corpus, 5, chunk=32)
     want, places = brute(queries, corpus, 5)
     assert torch.equal(index, places)

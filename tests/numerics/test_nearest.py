@@ -160,7 +160,7 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
     if mask is not None:
         mask[:, : min(n, k + 1)] = True
     k = min(k, n - 1)
-    without = {"way_of_neighbours": lambda x, mask: "product", "can_compile": lambda x: False}
+    without = {"neighbour_algorithm": lambda x, mask: "product", "can_compile": lambda x: False}
     with mock.patch.multiple(nearest, **without):
         plain, order = knn(x, k, mask=mask, chunk=chunk)
     away, index = knn(x, k, mask=mask, chunk=chunk)
@@ -189,7 +189,7 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
 def test_a_kd_tree_finds_the_nearest_of_another_label_to_the_last_tie(kind, n, d, k, labels, seed):
     x, k = draw_cloud(kind, n, d, seed), min(k, n - 1)
     label = None if labels is None else torch.randint(0, labels, (n,), generator=torch.Generator().manual_seed(seed))
-    with mock.patch.object(nearest, "way_of_neighbours", return_value="boxes"):
+    with mock.patch.object(nearest, "neighbour_algorithm", return_value="boxes"):
         search = nearest.Search(x[None], None)
     index, square = (found[0] for found in search(k, None, label))
     away = (search.points[0].unsqueeze(1) - search.points[0]).square().cumsum(-1)[..., -1]

@@ -8,7 +8,7 @@ import torch
 from dial import plan, record
 from dial.study import KEYS, RAW, SHORT, Cell, Turned, best_place, parts_of, rows_of
 
-from isonb import AllButTheTop, MeanShift, PartialWhitening
+from isonb import AllButTheTop, MeanTranslation, PartialWhitening
 from isonb.errors import InputError
 
 RECORDED = ("scores", "best", "parts", "turned", "depth", "spectra", "classes")
@@ -24,12 +24,12 @@ def points():
 @pytest.mark.parametrize(
     ("turn", "transform"),
     [
-        (RAW, MeanShift(s=0.0)),
+        (RAW, MeanTranslation(s=0.0)),
         (("whitening", 0.75), PartialWhitening(p=0.75)),
         (("dropped", 3.0), AllButTheTop(D=3)),
-        (("mean", 3.0), MeanShift(s=3.0)),
-        (("first token first", 1.0), MeanShift(s=0.0)),  # no part of the turn itself is done
-        (("first token first", 2.0), MeanShift(s=-1.0)),
+        (("mean", 3.0), MeanTranslation(s=3.0)),
+        (("first token first", 1.0), MeanTranslation(s=0.0)),  # no part of the turn itself is done
+        (("first token first", 2.0), MeanTranslation(s=-1.0)),
         (("first token first", 6.0), PartialWhitening(p=0.75)),
         (("first token last", 6.0), PartialWhitening(p=0.75)),
     ],

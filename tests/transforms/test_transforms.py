@@ -36,7 +36,7 @@ from isonb.transforms import (
     load_transform,
 )
 from isonb.transforms.clusters import k_means, nearest_centre
-from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
+from isonb.transforms.graded import DimensionScale, MeanTranslation, PartialWhitening, SingularDecay, Standardize
 from isonb.transforms.whitening import principal_axes
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
@@ -54,9 +54,9 @@ TRANSFORMS = {
     "mean direction, subtracted": lambda: MeanDirection(subtract=True),
     "cluster removal": lambda: ClusterRemoval(n_clusters=3, D=1),
     "needle": lambda: PartialWhitening(p=-1.0),
-    "mean added": lambda: MeanShift(s=2.0),
+    "mean added": lambda: MeanTranslation(s=2.0),
     "loudest": lambda: DimensionScale(factor=0.25, count=2),
-    "standardised": Standardise,
+    "standardised": Standardize,
     "decayed": lambda: SingularDecay(alpha=-0.6),
 }
 AFFINE = [name for name in TRANSFORMS if not name.startswith(("mean direction", "cluster removal"))]
@@ -311,7 +311,7 @@ def test_files(name, tmp_path):
 
 
 def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
-    turns = ("PartialWhitening", "MeanShift", "DimensionScale", "Standardise", "SingularDecay")
+    turns = ("PartialWhitening", "MeanTranslation", "DimensionScale", "Standardize", "SingularDecay")
     for name in turns:
         getattr(isonb, name)().fit(uneven(30, 6)).save(tmp_path / name)
     read = f"import isonb; print(*(type(isonb.load_transform(f'{tmp_path}/{{n}}')).__name__ for n in {turns}))"
@@ -343,9 +343,9 @@ def test_broken_files(tmp_path):
 
 def test_files_need_safetensors(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors.torch", None)
-    with pytest.raises(DependencyError, match=r"needs safetensors: pip install .*\[lab\]"):
+    with pytest.raises(DependencyError, match=r"needs safetensors: pip install .*\[hf\]"):
         ZeroMean().fit(uneven(4, 3)).save(tmp_path)
-    with pytest.raises(DependencyError, match=r"needs safetensors: pip install .*\[lab\]"):
+    with pytest.raises(DependencyError, match=r"needs safetensors: pip install .*\[hf\]"):
         load_transform(tmp_path)
 
 

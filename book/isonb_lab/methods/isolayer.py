@@ -13,7 +13,7 @@ from isonb_lab.methods.base import Method, Place, SecondPhase, Site
 from isonb_lab.methods.shared import options_from
 
 
-@options_from(losses.IStarLoss, without=("weight",))
+@options_from(losses.IStarLoss, without=("weight",), idle={"zeta": {"isotropy": "isoscore"}})
 class IsoLayer(Method):
     """After fine-tuning, a linear layer before the head is trained on task loss and isotropy, all else frozen.
 

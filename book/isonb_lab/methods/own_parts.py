@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import isonb
-import isonb_lab
 
 _HELPERS: set[str] = set()  # modules that were imported for some file
 
@@ -110,5 +109,5 @@ def _places() -> list[Path]:
     """Where installed packages lie, the standard library, and isonb with its lab: a manifest has their code anyway."""
     paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths += [*site.getsitepackages(), site.getusersitepackages()]
-    paths += [str(Path(file).parent) for file in (isonb.__file__, isonb_lab.__file__)]
+    paths += [str(Path(isonb.__file__).parent), str(Path(__file__).parents[1])]
     return [Path(path).resolve() for path in paths]

@@ -7,7 +7,7 @@ loss as it is. How a transform fitted on finished vectors takes part in the stag
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -23,10 +23,13 @@ EXCLUDED = ("group",)  # of a loss, not of a run
 K = TypeVar("K", bound=type[Any])
 
 
-def options_from(subject: Any, *, without: tuple[str, ...] = (), **defaults: Any) -> Callable[[K], K]:
+def options_from(
+    subject: Any, *, without: tuple[str, ...] = (), idle: Mapping[str, Mapping[str, Any]] | None = None, **defaults: Any
+) -> Callable[[K], K]:
     """A method with the options of ``subject`` before its own; its ``build()`` is the subject with their values.
 
-    ``defaults`` are those of the method where they differ; ``without`` names options that it settles itself.
+    ``defaults`` are those of the method where they differ; ``without`` names options that it settles itself,
+    ``idle`` those that do nothing beside an option of the method's own (:func:`isonb.options.meaning`).
 
     >>> from isonb.losses import CosRegLoss
     >>> @options_from(CosRegLoss, weight=2.0)
@@ -40,7 +43,8 @@ def options_from(subject: Any, *, without: tuple[str, ...] = (), **defaults: Any
     def method(kind: K) -> K:
         options = {name: entry for name, entry in declared(subject).items() if name not in (*EXCLUDED, *without)}
         for name, entry in options.items():
-            setattr(kind, name, field(default=defaults.get(name, entry.default), metadata=entry.metadata))
+            beside = {"idle": {**entry.metadata["idle"], **(idle or {}).get(name, {})}}
+            setattr(kind, name, field(default=defaults.get(name, entry.default), metadata={**entry.metadata, **beside}))
         kind.__annotations__ = {name: types[name] for name in options} | dict(kind.__annotations__)
         kind.subject, kind.taken = staticmethod(subject), tuple(options)
         return typing.cast(K, dataclass(frozen=True)(kind))

@@ -20,9 +20,13 @@ from isonb.errors import DtypeError, ShapeError
 def vectors_of(vectors: Any, name: str | None = None, *, raw: bool = False) -> Any:
     """The rows (m, d) that an audit counts, finite and not zero, as float32 (float64 if they are that).
 
-    ``vectors``: whatever :func:`isonb.audit` takes, a path too; ``name``: which array or column, where there are
-    several. ``raw``: what lies there instead, of any shape and type, as an array of numpy; as a list of them where they
-    have several lengths. Raises what :func:`isonb.audit` raises.
+    Args:
+        vectors: whatever :func:`isonb.audit` takes, a path too.
+        name: which array or column, where there are several.
+        raw: what lies there instead, of any shape and type, as an array of numpy; as a list of them where they have
+            several lengths.
+
+    Raises what :func:`isonb.audit` raises.
 
     >>> vectors_of([[0.0, 1.0], [float("nan"), 1.0], [2.0, 2.0]]).tolist()
     [[0.0, 1.0], [2.0, 2.0]]
@@ -30,12 +34,12 @@ def vectors_of(vectors: Any, name: str | None = None, *, raw: bool = False) -> A
     [[True, False], [True, True]]
     """
     if raw:
-        return _raw(vectors, name)
+        return _read(vectors, "vectors", lambda described: described.raw(name))
     rows = (piece for _, piece in pieces(matrix(vectors, name=name)))
     return torch.cat([piece[usable(piece)] for piece in rows])
 
 
-def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> RowSource:
+def matrix(vectors: Any, title: str = "vectors", name: str | None = None) -> RowSource:
     """Vectors (n, d), d >= 2, that are read by rows, of whatever holds them; ``read`` says what was read.
 
     A path (:mod:`~isonb.auditing.reading.places` lists the formats); an array of numpy, masked or not (what is masked
@@ -48,38 +52,34 @@ def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> RowS
     """
     if isinstance(vectors, RowSource):
         return vectors
-    hint = what.removesuffix("ies")
-    if not isinstance(vectors, str | Path):
-        return _described(vectors, what).matrix(name, hint)
-    path = Path(vectors).expanduser()
+    source: RowSource = _read(vectors, title, lambda described: described.matrix(name, title.removesuffix("ies")))
+    return source
+
+
+def _read(thing: Any, title: str, read: Any) -> Any:
+    if not isinstance(thing, str | Path):
+        return read(_described(thing, title))
+    path = Path(thing).expanduser()
     with readable(path):
-        return describe(path).matrix(name, hint)
+        return read(describe(path))
 
 
-def _raw(vectors: Any, name: str | None) -> Any:
-    if isinstance(vectors, str | Path):
-        with readable(path := Path(vectors).expanduser()):
-            return describe(path).raw(name)
-    return _described(vectors, "vectors").raw(name)
-
-
-def _described(thing: Any, what: str) -> Described:
+def _described(thing: Any, title: str) -> Described:
     """An object in memory by its members."""
     module = type(thing).__module__.partition(".")[0]
     if module in ("pandas", "polars", "pyarrow", "datasets"):
-        return _of_table(thing, module, what)
-    if isinstance(thing, Mapping):
-        return Described(what, "a dictionary", members_of(thing, what), what)
-    if isinstance(thing, Sequence) and not isinstance(thing, str | bytes):
-        return Described(what, "a list", members_of(thing, what), what)
-    held = thing if is_array(thing) else as_numpy(thing)
-    if not hasattr(held, "shape") or held.shape == ():
+        return _of_table(thing, module, title)
+    for type_, kind in ((Mapping, "a dictionary"), (Sequence, "a list")):
+        if isinstance(thing, type_) and not isinstance(thing, str | bytes):
+            return Described(title, kind, members_of(thing, title), title)
+    array = thing if is_array(thing) else as_numpy(thing)
+    if not getattr(array, "shape", ()):
         got = f"{type(thing).__name__}, which has no rows of numbers"
-        refuse(ShapeError, f"{what} must be an array (n, d) of d >= 2", got, "Stack them: one row a text.")
-    return Described(what, "", members_of(held, what), what)
+        refuse(ShapeError, f"{title} must be an array (n, d) of d >= 2", got, "Stack them: one row a text.")
+    return Described(title, "", members_of(array, title), title)
 
 
-def _of_table(thing: Any, module: str, what: str) -> Described:
+def _of_table(thing: Any, module: str, title: str) -> Described:
     """Frames, series, tables, columns and data sets, all by way of Arrow."""
     import pyarrow as pa
 
@@ -87,7 +87,7 @@ def _of_table(thing: Any, module: str, what: str) -> Described:
 
     kind = f"{module}.{type(thing).__name__}"
     if module == "datasets":
-        return Described(what, kind, of_dataset(thing, what), what)
+        return Described(title, kind, of_dataset(thing, title), title)
     if isinstance(thing, pa.Array | pa.ChunkedArray):
         thing = pa.table({"vector": thing})
     elif hasattr(thing, "to_frame"):  # a series
@@ -99,6 +99,6 @@ def _of_table(thing: Any, module: str, what: str) -> Described:
             frame = thing.set_axis([*map(str, thing.columns)], axis=1)
             thing = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        must, got = f"{what} ({kind}) must have columns of one type each", " ".join(str(error).split())[:120]
+        must, got = f"{title} ({kind}) must have columns of one type each", " ".join(str(error).split())[:120]
         refuse(DtypeError, must, got, "Keep the column of the vectors alone.", cause=error)
-    return scanned(thing if isinstance(thing, pa.RecordBatch) else pa.table(thing), what, kind, what)
+    return scanned(thing if isinstance(thing, pa.RecordBatch) else pa.table(thing), title, kind, title)

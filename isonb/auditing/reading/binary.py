@@ -15,39 +15,39 @@ from isonb.auditing.reading.rows import changed
 from isonb.auditing.reading.spool import spooled
 from isonb.auditing.reading.text import SIZE
 
-# By suffix: the type of the numbers, and whether the dimensions stand before each row or with the rows at the start.
+# By suffix: the type of the numbers. The number of rows and of dimensions stand in the first 8 bytes, or in .fvecs and
+# .bvecs the dimensions before each row.
 BENCHMARKS = {
-    ".fvecs": ("<f4", True),
-    ".bvecs": ("u1", True),
-    ".fbin": ("<f4", False),
-    ".hbin": ("<f2", False),
-    ".f16bin": ("<f2", False),
-    ".u8bin": ("u1", False),
-    ".i8bin": ("i1", False),
+    ".fvecs": "<f4",
+    ".bvecs": "u1",
+    ".fbin": "<f4",
+    ".hbin": "<f2",
+    ".f16bin": "<f2",
+    ".u8bin": "u1",
+    ".i8bin": "i1",
 }
 
 
 def benchmark(path: Path) -> Described:
     """Rows that each begin with their length (.fvecs), or all behind the number of rows and dimensions (.fbin)."""
-    type_, each = BENCHMARKS[path.suffix.lower()]
-    size, width = path.stat().st_size, np.dtype(type_).itemsize
-    header = [int(one) for one in np.fromfile(path, "<i4", 2)]
-    n, d = (size // (4 + header[0] * width), header[0]) if each and header and header[0] > 0 else (*header, 0, 0)[:2]
-    told = "the length of each row before it" if each else "the number of rows and of dimensions in the first 8 bytes"
-    if size != (n * (4 + d * width) if each else 8 + n * d * width) or not n:
-        must = f"{path.name} must hold {told}, and as many numbers"
-        refuse(VectorsError, must, f"{size:,} bytes, which begin with {header}", "Copy it once more.")
-    if not each:
-        rows: Any = np.memmap(path, type_, "r", 8, (n, d))
-    else:
-        records = np.memmap(path, [("d", "<i4"), ("x", type_, (d,))], "r")
-        if odd := np.flatnonzero(records["d"] != d)[:1].tolist():
-            must, got = f"every row of {path.name} must have {d} numbers", f"{records['d'][odd[0]]} in row {odd[0]}"
-            refuse(VectorsError, must, got, "Copy it once more.")
-        rows = records["x"]
+    suffix = path.suffix.lower()
+    type_, size = np.dtype(BENCHMARKS[suffix]), path.stat().st_size
+    first, second = [int(one) for one in np.fromfile(path, "<i4", 2)] if size >= 8 else (0, 0)
+    each = suffix.endswith("vecs")
+    width = first if each else second
+    record = np.dtype([("d", "<i4", (int(each),)), ("x", type_, (max(0, width),))])
+    n = size // record.itemsize if each else first
+    if width < 1 or n < 1 or size != n * record.itemsize + 8 * (not each):
+        header = "the length of each row before it" if each else "rows and dimensions in the first 8 bytes"
+        must = f"{path.name} must hold {header}, and as many numbers"
+        refuse(VectorsError, must, f"{size:,} bytes, which begin with {[first, second]}", "Copy it once more.")
+    records = np.memmap(path, record, "r", 8 * (not each), (n,))
+    if odd := np.flatnonzero((records["d"] != width).any(-1))[:1].tolist():
+        must = f"every row of {path.name} must have {width} numbers"
+        refuse(VectorsError, must, f"{records['d'][odd[0], 0]} in row {odd[0]}", "Copy it once more.")
     # numbers that are bytes are numbers here, by the format
-    take = (lambda: rows) if type_[-2] == "f" else lambda: changed(rows, lambda part: part.astype("float32"))
-    return Described(path.name, path.suffix[1:], [Member("", f"{n} x {d} of {type_}", take)], path)
+    take = partial(changed, records["x"], lambda part: part.astype("float32") if type_.itemsize == 1 else part)
+    return Described(path.name, suffix[1:], [Member("", f"{n} x {width} of {type_}", take)], path)
 
 
 def is_binary_word2vec(path: Path) -> bool:
@@ -64,18 +64,12 @@ def word2vec(path: Path) -> Described:
         with path.open("rb") as file:
             n, d = map(int, file.readline().split())
             for row in range(n):
-                letters = iter(partial(file.read, 1), b" ")
-                if not all(letters):  # the file ends within a word
-                    _cut(path, n, row)
+                word = all(iter(partial(file.read, 1), b" "))  # the file may end within it
                 values = file.read(4 * d)
-                if len(values) < 4 * d:
-                    _cut(path, n, row)
+                if not word or len(values) < 4 * d:
+                    must, got = f"{path.name} must have {n:,} rows, as its first line says", f"its end in row {row:,}"
+                    refuse(VectorsError, must, got, "It may be cut off: copy it once more.")
                 yield np.frombuffer(values, "<f4").reshape(1, d)
 
     member = Member("", "words and float32", lambda: spooled(pieces(), path.name), part="a vector a word")
     return Described(path.name, "binary word2vec", [member, Member("words", "text")], path)
-
-
-def _cut(path: Path, n: int, row: int) -> None:
-    must = f"{path.name} must have {n:,} rows, as its first line says"
-    refuse(VectorsError, must, f"the end of the file in row {row:,}", "It may be cut off: copy it once more.")

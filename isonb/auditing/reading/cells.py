@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from isonb.auditing.reading.advice import refuse
-from isonb.auditing.reading.spool import gaps
+from isonb.auditing.reading.spool import missing_rows
 from isonb.errors import DtypeError, ShapeError
 
 VECTOR = re.compile(r"[\w.]{0,12}[\[{(<].*[\]})>]", re.DOTALL)  # in brackets, after a word such as "tensor" or not
@@ -40,6 +40,14 @@ def is_missing(cell: Any) -> bool:
         return not cell.strip()
     nan = isinstance(cell, float) and math.isnan(cell)
     return cell is None or nan or (getattr(cell, "ndim", 1) > 0 and hasattr(cell, "__len__") and len(cell) == 0)
+
+
+def as_floats(cells: Any) -> Any:
+    """Cells of numbers, of Arrow or listed, as an array; a missing one is NaN."""
+    values = cells.to_numpy() if hasattr(cells, "combine_chunks") else cells
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiu":
+        return values
+    return np.array([math.nan if is_missing(cell) else float(cell) for cell in values])
 
 
 def as_numpy(value: Any) -> Any:
@@ -76,19 +84,19 @@ def _decoded(cell: str) -> bytes:
         raise DtypeError(f"{must}; got {cell[:40]!r}. Correct or drop it.") from error
 
 
-def coat_of(cells: Sequence[Any]) -> str:
+def encoding_of(cells: Sequence[Any]) -> str:
     """How these cells, none of them missing, hold vectors: "numbers", "text", "base64 of float32", ...; "" for none.
 
     "arrays" of tokens and "bytes" of an unknown type hold numbers that have to be made vectors first.
     """
     first = cells[0]
     if isinstance(first, str):
-        if looks_like_vector(cells[:1]):
+        if looks_like_vector(first):
             return "text of numbers"
-        if all(isinstance(cell, str) and len(cell) % 4 == 0 and BASE64.fullmatch(cell) for cell in cells):
-            type_ = _packed_type([base64.b64decode(cell) for cell in cells])
-            return f"base64 of {type_}" if type_ else ""
-        return ""
+        if not all(isinstance(cell, str) and len(cell) % 4 == 0 and BASE64.fullmatch(cell) for cell in cells):
+            return ""
+        type_ = _packed_type([base64.b64decode(cell) for cell in cells])
+        return f"base64 of {type_}" if type_ else ""
     if isinstance(first, bytes | bytearray):
         type_ = _packed_type([bytes(cell) for cell in cells])
         return f"bytes of {type_}" if type_ else "bytes"
@@ -107,8 +115,8 @@ def coat_of(cells: Sequence[Any]) -> str:
 
 def _is_of_numbers(array: Any) -> bool:
     """Whether an array of objects is of lists of numbers."""
-    listed = all(isinstance(one, list | tuple | np.ndarray) for one in array.flat)
-    return array.dtype == object and listed and all(as_numpy(one).dtype.kind in "fiu" for one in array.flat)
+    nested = all(isinstance(one, list | tuple | np.ndarray) for one in array.flat)
+    return array.dtype == object and nested and all(as_numpy(one).dtype.kind in "fiu" for one in array.flat)
 
 
 def _packed_type(cells: Sequence[bytes]) -> str:
@@ -123,24 +131,24 @@ def _packed_type(cells: Sequence[bytes]) -> str:
     return ""
 
 
-def looks_encoded(cells: Sequence[Any]) -> bool:
-    """Whether text is a code that holds something, such as numbers in a coat that isn't known."""
-    text = cells[0].strip() if cells and isinstance(cells[0], str) else ""
-    long = len(text) >= ENCODED and not re.search(r"\s|://", text)
-    return long or (VECTOR.fullmatch(text) is not None and bool(re.search(r"\d", text)))
+def looks_encoded(text: str) -> bool:
+    """Whether text is a code that holds something, such as numbers in an encoding that isn't known."""
+    text = text.strip()
+    bracketed = VECTOR.fullmatch(text) is not None and re.search(r"\d", text) is not None
+    return bracketed or (len(text) >= ENCODED and not re.search(r"\s|://", text))
 
 
-def looks_like_vector(cells: Sequence[str | None]) -> bool:
-    """Whether the first cell that isn't missing reads as two numbers or more in brackets, or several without."""
-    text = next((cell.strip() for cell in cells if cell and cell.strip()), "")
-    if VECTOR.fullmatch(text) and "..." in text:
+def looks_like_vector(text: str) -> bool:
+    """Whether text reads as two numbers or more in brackets, or several without."""
+    bracketed = VECTOR.fullmatch(text.strip()) is not None
+    if bracketed and "..." in text:
         return True
     try:
         numbers = numbers_in(text)
     except DtypeError:
         return False
     fractions = any(number != int(number) for number in numbers if math.isfinite(number))
-    return len(numbers) > 1 and (VECTOR.fullmatch(text) is not None or (len(numbers) >= BARE and fractions))
+    return len(numbers) > 1 and (bracketed or (len(numbers) >= BARE and fractions))
 
 
 def numbers_in(cell: str) -> list[float]:
@@ -175,26 +183,24 @@ def numbers_in(cell: str) -> list[float]:
     raise DtypeError(f"{must}; got {shown!r}: {why}. Keep lists, not printed arrays.") from None
 
 
-def stacked(cells: Iterable[Any], what: str, packed: str = "") -> Any:
+def stacked(cells: Iterable[Any], title: str, packed: str = "") -> Any:
     """Cells that hold a vector each as a matrix; a missing one becomes NaN, and (m, 0) where all are missing.
 
     Raises ShapeError for vectors of several lengths.
     """
     rows = [None if is_missing(cell) else vector_in(cell, packed) for cell in cells]
-    there = [row for row in rows if row is not None]
-    shapes = Counter(row.shape for row in there).most_common()
+    present = [row for row in rows if row is not None]
+    shapes = Counter(row.shape for row in present).most_common()
     if len(shapes) > 1:
-        told = ", ".join(f"{count:,} of length {'x'.join(map(str, shape)) or 0}" for shape, count in shapes[:4])
+        got = ", ".join(f"{count:,} of length {'x'.join(map(str, shape)) or 0}" for shape, count in shapes[:4])
         odd = next(i for i, row in enumerate(rows) if row is not None and row.shape != shapes[0][0])
-        must = f"every row of {what} must hold a vector of one length"
-        refuse(ShapeError, must, f"{told}, the first in row {odd}", "Leave the others out, or pool what is longer.")
-    if not there:
+        must = f"every row of {title} must hold a vector of one length"
+        refuse(ShapeError, must, f"{got}, the first in row {odd}", "Leave the others out, or pool what is longer.")
+    if not present:
         return np.empty((len(rows), 0), "float32")
-    values = np.stack(there)
-    if values.ndim == 1:
-        values = values[:, None]
-    if len(there) == len(rows):
+    values = np.stack(present).reshape(len(present), -1)
+    if len(present) == len(rows):
         return values
-    whole = gaps(len(rows), values.shape[1], values.dtype)
+    whole = missing_rows(len(rows), values.shape[1], values.dtype)
     whole[[row is not None for row in rows]] = values
     return whole

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shlex
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -35,27 +34,10 @@ FORMATS: tuple[tuple[Reader, tuple[str, ...], tuple[bytes, ...]], ...] = (
     (text.sql_dump, (".sql",), ()),
 )
 SUFFIXES = {suffix: reader for reader, suffixes, _ in FORMATS for suffix in suffixes}
-PACKED = (".gz", ".bz2", ".zst", ".lz4")
-UNPACKED = (text.separated, text.json_file, text.words)  # while they are read
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+STREAMED = (text.separated, text.json_file, text.words)  # while they are read
 METADATA = ("dataset_info.json", "state.json", "dataset_dict.json")  # what describes a data set, and holds no row
 SIDECARS = (".json", ".txt")
-TRUST = "Pickled objects are never loaded here, since they can run any code. If you trust the file:"
-# What is not read, by how a file begins: what it is, what to do, and the name of the lines that do it.
-UNSUPPORTED = {
-    b"SQLite format 3": ("an SQLite database", "Read its table by pandas.read_sql, and audit the frame.", ""),
-    b"PK\x03\x04": ("an archive or a spreadsheet", "Read it by pandas.read_excel, and audit the frame.", ""),
-    b"\x1f\x8b": ("a compressed file of numbers", "Unpack it:", "compressed array"),
-    b"\x80": ("pickled objects", TRUST, "pickle"),
-    b"": ("a file of an unknown kind", "Save the vectors by numpy.save where it was made.", ""),
-}
-MODEL = "a model", "Name texts for it, as by --texts texts.txt."
-FOLDERS = {
-    "chroma.sqlite3": ("a database of Chroma", "Audit collection.get(include=['embeddings'])['embeddings']."),
-    "_versions": ("a table of Lance", "Audit lance.dataset(FOLDER).to_table()."),
-    "*.lance": ("a database of LanceDB", "Audit the table that open_table(NAME).to_arrow() gives."),
-    "config.json": MODEL,
-    "modules.json": MODEL,
-}
 
 
 @contextlib.contextmanager
@@ -102,21 +84,18 @@ def _reader(path: Path) -> Reader:
         return arrays.safetensors
     if binary.is_binary_word2vec(path):
         return binary.word2vec
-    if kind in SUFFIXES and (SUFFIXES[kind] is not text.words or path.suffix in PACKED):
+    if kind in SUFFIXES and (SUFFIXES[kind] is not text.words or path.suffix in COMPRESSED):
         return SUFFIXES[kind]
-    for start, (what, fix, advice) in UNSUPPORTED.items():
-        if head.startswith(start) and (
-            start or (b"\0" in head and kind not in SUFFIXES and not text.MARKS.get(head[:2]))
-        ):
-            must = f"the file must be one of {', '.join(SUFFIXES)}"
-            refuse(VectorsError, must, f"{path.name}, {what}", fix, advice, path=str(path))
+    if b"\0" in head and not text.ENCODINGS.get(head[:2]):
+        fix, got = "Save the vectors by numpy.save where it was made.", f"{path.name}, a file of an unknown kind"
+        refuse(VectorsError, f"the file must be one of {', '.join(SUFFIXES)}", got, fix)
     return _of_text(path)
 
 
 def _kind(path: Path) -> str:
     """The suffix that says what a file is, without that of its packing."""
     inner = path.with_suffix("").suffix.lower()
-    return inner if path.suffix in PACKED and SUFFIXES.get(inner) in UNPACKED else path.suffix.lower()
+    return inner if path.suffix in COMPRESSED and SUFFIXES.get(inner) in STREAMED else path.suffix.lower()
 
 
 def _of_text(path: Path) -> Reader:
@@ -130,16 +109,16 @@ def _of_text(path: Path) -> Reader:
 
 def _order(path: Path) -> list[list[tuple[int, str]]]:
     """Shard 10 after shard 2, in folders too."""
-    return [arrays.counted(part) for part in path.parts]
+    return [arrays.natural_order(part) for part in path.parts]
 
 
 def _folder(folder: Path) -> Described:
     names = {path.name for path in folder.iterdir()}
     if names & {"dataset_dict.json", "state.json"}:
         return tables.saved(folder)
-    for known, (what, fix) in FOLDERS.items():
-        if any(folder.glob(known)):
-            refuse(VectorsError, f"{folder.name} must hold vectors", f"{folder.name}, {what}", fix)
+    if names & {"config.json", "modules.json"}:
+        fix = "Name texts for it, as by --texts texts.txt."
+        refuse(VectorsError, f"{folder.name} must hold vectors", f"{folder.name}, a model", fix)
     kinds: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*"), key=_order):
         hidden = any(member.startswith((".", "_")) for member in path.relative_to(folder).parts)
@@ -148,11 +127,10 @@ def _folder(folder: Path) -> Described:
     if len(kinds) > 1:  # what stands beside the vectors tells about them
         kinds = {kind: files for kind, files in kinds.items() if kind not in SIDECARS} or kinds
     if len(kinds) != 1:
-        held = ", ".join(f"{len(files)} {kind}" for kind, files in kinds.items())
-        held = held or ", ".join(sorted(names)[:8]) or "nothing"
-        pattern = shlex.quote(f"{folder}/*{next(iter(kinds), '')}")
-        must, fix = f"{folder.name} must hold files of vectors, of one kind", "Name one kind."
-        refuse(VectorsError, must, held, fix, "one kind of file" if kinds else "", path=pattern)
+        got = ", ".join(f"{len(files)} {kind}" for kind, files in kinds.items())
+        got = got or ", ".join(sorted(names)[:8]) or "nothing"
+        fix = "Name files of one kind, as by the pattern 'FOLDER/*.npy'."
+        refuse(VectorsError, f"{folder.name} must hold files of vectors, of one kind", got, fix)
     (files,) = kinds.values()
     return _shards(files, folder)
 
@@ -166,9 +144,9 @@ def _shards(files: list[Path], place: Path) -> Described:
         matrices = [describe(file).matrix(member.name or None) for file in files]
         widths = {one.shape[1]: file.name for one, file in zip(matrices, files, strict=True)}
         if len(widths) > 1:
-            told = ", ".join(f"{width} in {file}" for width, file in widths.items())
-            refuse(VectorsError, f"the files of {place.name} must have one width", told, "Audit them one by one.")
+            got = ", ".join(f"{width} in {file}" for width, file in widths.items())
+            refuse(VectorsError, f"the files of {place.name} must have one width", got, "Audit them one by one.")
         return joined(matrices)
 
-    members = [replace(member, take=member.take and partial(take, member), raw=None) for member in first.members]
+    members = [replace(member, take=member.take and partial(take, member)) for member in first.members]
     return Described(f"{place.name} ({len(files)} files)", first.kind, members, place)

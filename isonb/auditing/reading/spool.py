@@ -16,7 +16,7 @@ CODES = ("bool", "uint8", "int8", "uint16")  # types whose numbers may be someth
 PIECE = 2**22  # numbers at a time
 
 
-def gaps(count: int, d: int, dtype: Any) -> Any:
+def missing_rows(count: int, d: int, dtype: Any) -> Any:
     """Missing rows: NaN, or zeros of a type that will be asked about."""
     coded = dtype.name in CODES
     return np.zeros((count, d), dtype) if coded else np.full((count, d), np.nan, np.result_type(dtype, "float16"))
@@ -38,13 +38,13 @@ def spooled(pieces: Iterable[Any], what: str) -> Any:
                 got = f"{d} numbers in the first row and {piece.shape[1]} about row {n - len(piece):,}"
                 refuse(ShapeError, f"every row of {what} must hold a vector of one length", got, "Correct that row.")
             d = piece.shape[1]
-            spool.add(gaps(missing, d, piece.dtype))
+            spool.add(missing_rows(missing, d, piece.dtype))
             spool.add(piece)
             missing = 0
         if not d:
             fix = "Name another column." if n else "Look at the program that wrote it."
             refuse(ShapeError, f"{what} must have rows", "missing values alone" if n else "none", fix)
-        spool.add(gaps(missing, d, spool.dtype))
+        spool.add(missing_rows(missing, d, spool.dtype))
         spool.file.flush()
         return np.memmap(spool.file, dtype=spool.dtype, mode="r", shape=(n, d))
 

@@ -19,49 +19,37 @@ def columns_of(batch: Any) -> Mapping[Column, Any]:
     """The columns of a batch of Arrow by their path: fields of structs, and of lists of one struct a row."""
     import pyarrow as pa
 
-    columns: dict[Column, Any] = {}
     table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        columns |= _parts((name,), column)
-    return columns
+    named = zip(table.column_names, table.columns, strict=True)
+    return {path: cells for name, column in named for path, cells in _fields((name,), column).items()}
 
 
-def _parts(path: Column, column: Any) -> Mapping[Column, Any]:
+def _fields(path: Column, column: Any) -> Mapping[Column, Any]:
     import pyarrow as pa
 
     if isinstance(column.type, pa.BaseExtensionType) and not isinstance(column.type, pa.FixedShapeTensorType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if pa.types.is_struct(column.type):
         fields = zip(column.type, column.flatten(), strict=True)
-        return {place: part for field, one in fields for place, part in _parts((*path, field.name), one).items()}
+        return {place: part for field, one in fields for place, part in _fields((*path, field.name), one).items()}
     if hasattr(column.type, "value_type") and pa.types.is_struct(column.type.value_type):
         rows: dict[Column, Any] = {}
         for i, cell in enumerate(column.to_pylist()):
             for place, one in leaves(cell, path):
                 rows.setdefault(place, [None] * len(column))[i] = one
         return rows
-    if isinstance(column.type, pa.DictionaryType):
-        return {path: column.cast(column.type.value_type)}
-    return {path: column}
+    return {path: column.cast(column.type.value_type) if isinstance(column.type, pa.DictionaryType) else column}
 
 
-def members_of_arrow(schema: Any, read: Read, what: str) -> list[Member]:
+def members_of_arrow(schema: Any, read: Read, title: str) -> list[Member]:
     """The members of what gives batches of Arrow, at most :data:`ROWS` rows each."""
 
     def batches(paths: Sequence[Column] | None) -> Iterator[Mapping[Column, Any]]:
-        names = [
-            name
-            for name in schema.names
-            if paths is None or any(name == path[0] or path[0].startswith(f"{name}[") for path in paths)
-        ]
-        yield from map(columns_of, read(names))
+        first = [path[0].partition("[")[0] for path in paths or ()] + [path[0] for path in paths or ()]
+        yield from map(columns_of, read([name for name in schema.names if paths is None or name in first]))
 
-    types: dict[Column, str] = {(field.name,): _told(field.type) for field in schema}
-    return members_of_table(batches, what, types)
-
-
-def _told(type_: Any) -> str:
-    return str(getattr(type_, "storage_type", type_))
+    types: dict[Column, str] = {(one.name,): str(getattr(one.type, "storage_type", one.type)) for one in schema}
+    return members_of_table(batches, title, types)
 
 
 def scanned(source: Any, place: str, kind: str, path: str | Path) -> Described:
@@ -78,6 +66,7 @@ def scanned(source: Any, place: str, kind: str, path: str | Path) -> Described:
 
 
 def parquet(path: Path) -> Described:
+    """A parquet file, batch by batch."""
     import pyarrow.parquet as pq
 
     def read(columns: list[str]) -> Iterator[Any]:
@@ -94,26 +83,17 @@ def arrow(path: Path) -> Described:
 
     with contextlib.suppress(pa.ArrowInvalid):
         return scanned(ds.dataset(path, format="ipc"), path.name, "Arrow", path)
-
-    def stream() -> Any:
-        return pa.ipc.open_stream(pa.memory_map(str(path)))
-
-    def read(columns: list[str]) -> Iterator[Any]:
-        for batch in stream():
-            for start in range(0, batch.num_rows, ROWS):
-                yield batch.slice(start, ROWS).select(columns)
-
-    return Described(path.name, "Arrow", members_of_arrow(stream().schema, read, path.name), path)
+    return scanned(pa.ipc.open_stream(pa.memory_map(str(path))).read_all(), path.name, "Arrow", path)
 
 
-def of_dataset(data: Any, what: str) -> list[Member]:
+def of_dataset(data: Any, title: str) -> list[Member]:
     """The members of a data set of the library ``datasets``; of several splits by split.column."""
     if isinstance(data, Mapping):
-        return [named_below(split, member) for split, one in data.items() for member in of_dataset(one, what)]
+        return [named_below(split, member) for split, one in data.items() for member in of_dataset(one, title)]
     plain = data.with_format("arrow")  # of shuffled or selected rows a slice of all would be a copy
     first = next(iter(plain.iter(1)), None)
     schema = data.features.arrow_schema if first is None else first.schema
-    return members_of_arrow(schema, lambda names: plain.select_columns(names).iter(ROWS), what)
+    return members_of_arrow(schema, lambda names: plain.select_columns(names).iter(ROWS), title)
 
 
 def saved(folder: Path) -> Described:

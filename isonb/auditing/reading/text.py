@@ -8,7 +8,8 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ MISSING = ["", "\\N", "NULL", "null", "None", "nan", "NaN", "NA", "N/A", "#N/A"]
 QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 COPY = re.compile(r"COPY (\S+) \((.*)\) FROM stdin;")
 SIZE = re.compile(rb"\s*\d+\s+\d+\s*")  # rows and dimensions
-MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # how text begins that isn't UTF-8
+ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # how text begins that isn't UTF-8
 
 
 def opened(path: Path) -> Any:
@@ -39,7 +40,7 @@ def opened(path: Path) -> Any:
     import pyarrow as pa
 
     with pa.input_stream(str(path), compression="detect") as file:
-        encoding = MARKS.get(bytes(file.read(2)))
+        encoding = ENCODINGS.get(bytes(file.read(2)))
     file = pa.input_stream(str(path), compression="detect")
     return pa.transcoding_input_stream(file, encoding, "utf-8") if encoding else file
 
@@ -122,7 +123,7 @@ def _is_number(text: str | bytes) -> bool:
 
 def _is_header(fields: list[str]) -> bool:
     """Whether these are names: no vector, no fraction, and not all integers but 0, 1, 2, ..."""
-    if any(looks_like_vector([field]) for field in fields):
+    if any(looks_like_vector(field) for field in fields):
         return False
     numbers = [field for field in fields if _is_number(field)]
     whole = all(field.strip().isdigit() for field in numbers)
@@ -177,51 +178,46 @@ def sql_dump(path: Path) -> Described:
 def words(path: Path) -> Described:
     """Text with a word and its numbers a line, below a line "rows dimensions" or not; or numbers alone."""
     head = list(itertools.islice(lines_of(path), LOOKED))
-    above = len(list(itertools.takewhile(lambda line: line.startswith(b"#") and not _tail(line.split()), head)))
-    size = SIZE.fullmatch(head[above].rstrip()) if head[above:] else None
-    announced = [*map(int, head[above].split())] if size else []
-    body = [line.split() for line in head[above:] if line.strip()]
+    skipped = len(list(itertools.takewhile(lambda line: line.startswith(b"#") and not _tail(line.split()), head)))
+    body = [line.split() for line in head[skipped:] if line.strip()]
     tails = [_tail(parts) for parts in body]
-    size = size if announced and len(tails) > 1 and tails[1] >= announced[1] else None  # else two numbers
-    body, tails, announced = (body[1:], tails[1:], announced) if size else (body, tails, [])
+    n = d = 0
+    if body and SIZE.fullmatch(b" ".join(body[0])) and len(tails) > 1 and tails[1] >= int(body[0][1]):  # not a row
+        n, d = map(int, body[0])
+        body, tails, skipped = body[1:], tails[1:], skipped + 1
     if not tails or min(tails) < 2:
         got = f"text, as {head[0].decode('utf-8', 'replace').rstrip()[:40]!r}" if head else "an empty file"
         fix, must = "Texts are audited through a model:", f"{path.name} must hold vectors, a line each"
-        refuse(VectorsError, must, got, fix, "texts" if len(head) > 1 else "", path=quoted(path))
-    bare = tails == [*map(len, body)] and (not size or tails[0] == announced[1])
-    usual = max(sorted(set(tails)), key=tails.count)  # a word that is a number makes its line longer
-    d = announced[1] if size else usual
-    beside = _places_beside([parts[-d:] for parts in body if len(parts) >= d]) if not size else []
-    keep = np.delete(np.arange(d), beside)
+        refuse(VectorsError, must, got, fix, "texts" if len(head) > 1 else "", path=shlex.quote(str(path)))
+    bare = tails == [*map(len, body)] and (not n or tails[0] == d)
+    d = d or max(sorted(set(tails)), key=tails.count)  # a word that is a number makes its line longer
+    beside = [] if n else _places_beside([parts[-d:] for parts in body if len(parts) >= d])
+    columns = np.delete(np.arange(d), beside)
 
     def pieces() -> Iterator[Any]:
-        every = itertools.islice(enumerate(lines_of(path), start=1), above + bool(size), None)
-        rows = 0
-        while some := list(itertools.islice(every, LINES)):
-            blank = len(some) - len(list(itertools.dropwhile(lambda line: not line[1].strip(), reversed(some))))
-            ends = blank and not list(itertools.islice(every, 1))
-            lines = some[: len(some) - blank] if ends else some  # the last lines of a file may be blank
-            parsed = [_numbers(line.split(), d, bare, number, path) for number, line in lines]
-            rows += len(parsed)
-            if parsed:
-                yield np.array(parsed, "float64" if bare else "float32")[:, keep]
-        if announced and rows != announced[0]:
-            must = f"{path.name} must have {announced[0]:,} rows, as its first line says"
+        lines, rows = itertools.islice(_numbered(lines_of(path)), skipped, None), 0
+        while some := list(itertools.islice(lines, LINES)):
+            rows += len(some)
+            parsed = [_numbers(line.split(), d, bare, number, path) for number, line in some]
+            yield np.array(parsed, "float64" if bare else "float32")[:, columns]
+        if n and rows != n:
+            must = f"{path.name} must have {n:,} rows, as its first line says"
             refuse(ShapeError, must, f"{rows:,}", "It may be cut off: copy it once more.")
 
-    left = [Member(f"column {place}", "whole numbers") for place in beside]
-    words_ = [] if bare else [Member("words", "text")]
-    part = f"{len(keep)} numbers a line"
-    numbers = Member("", f"text of {len(keep)} numbers a line", lambda: spooled(pieces(), path.name), part=part)
-    kind = "numbers" if bare else "words and numbers"
-    return Described(path.name, kind, [numbers, *words_, *left], path)
+    others = [*([] if bare else [Member("words", "text")]), *(Member(f"column {i}", "whole numbers") for i in beside)]
+    part = f"{len(columns)} numbers a line"
+    numbers = Member("", f"text of {part}", lambda: spooled(pieces(), path.name), part=part)
+    return Described(path.name, "numbers" if bare else "words and numbers", [numbers, *others], path)
 
 
-def quoted(path: Path) -> str:
-    """A path as a word of a command."""
-    import shlex
-
-    return shlex.quote(str(path))
+def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers, from 1 on, without blank ones at the end."""
+    blank: list[tuple[int, bytes]] = []
+    for number, line in enumerate(lines, start=1):
+        blank.append((number, line))
+        if line.strip():
+            yield from blank
+            blank.clear()
 
 
 def _tail(parts: Sequence[bytes]) -> int:

@@ -19,7 +19,7 @@ from dial.encode import SIMILARITY, layers_of, read_set
 from isonb.errors import FitWarning
 from isonb.measures.registry import measure_all
 from isonb.streaming.moments import Moments
-from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
+from isonb.transforms.graded import DimensionScale, MeanTranslation, PartialWhitening, SingularDecay, Standardize
 
 Array = np.ndarray[Any, Any]
 Turn = tuple[str, float]  # the family and its strength
@@ -81,9 +81,9 @@ class Turned:
             moments = Moments().update(torch.from_numpy(np.asarray(fitted_on, dtype=np.float64)))
             self.dial = PartialWhitening().fit_moments(moments)
             self.others = {
-                "mean": (MeanShift().fit_moments(moments), "s"),
+                "mean": (MeanTranslation().fit_moments(moments), "s"),
                 "loudest": (DimensionScale().fit_moments(moments), "factor"),
-                "standardised": (Standardise().fit_moments(moments), "p"),
+                "standardised": (Standardize().fit_moments(moments), "p"),
                 "softdecay": (SingularDecay().fit_moments(moments), "alpha"),
             }
         self.mean, self.axes, self.values = (self.dial.state[name] for name in ("mean", "axes", "values"))

@@ -1,6 +1,6 @@
 """Which way finds neighbours and trees: decided here, by the device, the sizes and the libraries alone.
 
-The sizes were measured; ``tests/numerics/test_ways.py`` times both ways on each side of the borders between trees.
+The sizes were measured; ``tests/numerics/test_dispatch.py`` times both ways on each side of the borders between trees.
 
 Neighbours (:mod:`isonb.numerics.nearest`):
 
@@ -69,7 +69,7 @@ def _kd_trees() -> Any:
     return cKDTree
 
 
-def way_of_neighbours(x: Tensor, mask: Tensor | None = None) -> Literal["differences", "boxes", "product"]:
+def neighbour_algorithm(x: Tensor, mask: Tensor | None = None) -> Literal["differences", "boxes", "product"]:
     """Of each of the clouds (b, n, d)."""
     n, d = x.shape[1:]
     if not can_compile(x):
@@ -79,7 +79,7 @@ def way_of_neighbours(x: Tensor, mask: Tensor | None = None) -> Literal["differe
     return "differences" if n * n * d <= ALL_PAIRS else "product"
 
 
-def way_of_queries(queries: Tensor, corpus: Tensor, k: int) -> Literal["differences", "boxes", "product", "plain"]:
+def query_algorithm(queries: Tensor, corpus: Tensor, k: int) -> Literal["differences", "boxes", "product", "plain"]:
     """Of queries (m, d) in a corpus (n, d)."""
     (n, d), m = corpus.shape, len(queries)
     if not can_compile(corpus) or k > WIDEST:
@@ -89,7 +89,7 @@ def way_of_queries(queries: Tensor, corpus: Tensor, k: int) -> Literal["differen
     return "differences" if m <= COMPARED or d <= 8 else "product"
 
 
-def way_of_tree(x: Tensor) -> Literal["parallel", "differences", "product", "neighbours"]:
+def tree_algorithm(x: Tensor) -> Literal["parallel", "differences", "product", "neighbours"]:
     """Of each of the clouds (b, n, d)."""
     n, d = x.shape[1:]
     if not can_compile(x):

@@ -1,29 +1,34 @@
-"""Turns of the dial against plain numpy: what each promises, its strength set anew, lengths kept, files."""
+"""Transforms by degrees against plain numpy: what each promises, its strength set anew, lengths kept, files."""
+
+import pickle
 
 import numpy as np
 import pytest
 import torch
 from support import assert_same, uneven
 
+import isonb
 from isonb import Moments
 from isonb.errors import DegenerateError, InputError
-from isonb.transforms.turns import (
+from isonb.transforms import turns
+from isonb.transforms.base import RENAMED
+from isonb.transforms.graded import (
     DimensionScale,
-    MeanShift,
+    MeanTranslation,
     PartialWhitening,
     SingularDecay,
-    Standardise,
+    Standardize,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
 
-TURNS = {
+GRADED = {
     "needle": lambda: PartialWhitening(p=-1.0),
     "rounder": lambda: PartialWhitening(p=0.75),
     "beyond": lambda: PartialWhitening(p=1.5),
-    "mean": lambda: MeanShift(s=2.0),
+    "mean": lambda: MeanTranslation(s=2.0),
     "loudest": lambda: DimensionScale(factor=0.25, count=2),
-    "standardised": Standardise,
+    "standardised": Standardize,
     "decayed": lambda: SingularDecay(alpha=-0.6),
 }
 
@@ -52,16 +57,16 @@ def by_numpy(name, x):
     return left * (s[0] / f.max() * f) @ right
 
 
-@pytest.mark.parametrize("name", TURNS)
-def test_a_turn_is_what_plain_numpy_gives(name):
+@pytest.mark.parametrize("name", GRADED)
+def test_a_transform_is_what_plain_numpy_gives(name):
     x = points()
-    assert_same(TURNS[name]().fit_transform(x), torch.from_numpy(by_numpy(name, x)), rtol=1e-8, atol=1e-9)
+    assert_same(GRADED[name]().fit_transform(x), torch.from_numpy(by_numpy(name, x)), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", TURNS)
+@pytest.mark.parametrize("name", GRADED)
 def test_lengths_are_kept_where_asked(name):
     x = points()
-    free, kept = TURNS[name]().fit(x), TURNS[name]().fit(x)
+    free, kept = GRADED[name]().fit(x), GRADED[name]().fit(x)
     kept.keep_norms = True
     assert_same(kept.transform(x).norm(dim=1), x.norm(dim=1))
     assert_same(torch.cosine_similarity(kept.transform(x), free.transform(x)), torch.ones(len(x)).double())
@@ -76,7 +81,7 @@ def test_the_dial_runs_from_needle_to_round_without_a_new_fit():
     for p in (-1.0, 0.0, 0.5, 1.0, 1.5):
         dial.p = p
         assert_same(dial.transform(x), PartialWhitening(p=p).fit(x).transform(x))
-        reached.append(dial.reached(x)["isoscore"])
+        reached.append(dial.measure_after(x)["isoscore"])
     assert reached[:4] == sorted(reached[:4])
     assert reached[3] == pytest.approx(1.0)
     assert reached[4] < 1
@@ -94,6 +99,31 @@ def test_directions_without_variance_come_out_zero():
     assert int((PartialWhitening().fit_moments(Moments().update(wide)).factors() > 0).sum()) == 19
     still = points()
     still[:, 2] = 0.25
-    assert_same(Standardise().fit_transform(still)[:, 2], torch.zeros(60).double())
+    assert_same(Standardize().fit_transform(still)[:, 2], torch.zeros(60).double())
     with pytest.raises(DegenerateError, match="not all be equal"):
-        Standardise().fit(torch.ones(4, 3))
+        Standardize().fit(torch.ones(4, 3))
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_the_names_of_the_last_release_still_work(old, new, tmp_path):
+    kind = getattr(isonb, new)
+    for package in (isonb, isonb.transforms, turns):
+        with pytest.warns(DeprecationWarning, match=f"isonb.{old} is now isonb.{new}") as told:
+            assert getattr(package, old) is kind
+        assert {warning.filename for warning in told} == {__file__}
+    fitted, x = kind().fit(points()), points()
+    fitted.save(tmp_path)
+    config = tmp_path / "config.json"
+    config.write_text(config.read_text().replace(new, old))
+    assert_same(isonb.load_transform(tmp_path).transform(x), fitted.transform(x))
+    saved = (
+        pickle.dumps(fitted, protocol=0)
+        .replace(b"transforms.graded", b"transforms.turns")
+        .replace(new.encode(), old.encode())
+    )
+    with pytest.warns(DeprecationWarning, match=old):
+        assert_same(pickle.loads(saved).transform(x), fitted.transform(x))
+    with pytest.warns(DeprecationWarning, match="measure_after"):
+        assert fitted.reached(x, ["isoscore"]) == fitted.measure_after(x, ["isoscore"])
+    with pytest.raises(AttributeError, match="no attribute 'Turned'"):
+        _ = isonb.transforms.Turned

@@ -1,0 +1,136 @@
+"""The instrument in a browser: what the page computes is what isonb computes, and a move takes less than 100 ms."""
+
+import numpy as np
+import pytest
+import torch
+from browser import SET, chromium, open_page
+from sklearn.linear_model import Ridge
+
+import isonb
+from isonb.auditing.measured import pair_score
+from isonb.numerics.nearest import nearest_by_cosine
+from isonb.numerics.rows import unit_rows
+from isonb.transforms import PartialWhitening
+from isonb_lab.data.corpus import Sentence, sentences
+from isonb_lab.figures import instrument as instruments
+
+pytestmark = [
+    pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
+    pytest.mark.filterwarnings("ignore::isonb.FitWarning"),
+]
+PAGE = '<!doctype html><meta charset="utf-8"><body>{}</body>'
+READ = """(root) => ({
+  ...Object.fromEntries(
+    [...root.querySelectorAll('[data-reading]')].map((one) => [one.dataset.reading, Number(one.dataset.value)])),
+  near: [...root.querySelectorAll('li')].map((li) => [Number(li.dataset.row), Number(li.dataset.value)]),
+})"""
+MOVE = "(box, on) => { box.checked = on; box.dispatchEvent(new Event('input', {bubbles: true})); }"
+
+
+def opened(browser, instrument, tmp_path):
+    file = tmp_path / "instrument.html"
+    file.write_text(PAGE.format(instrument._repr_html_()), encoding="utf-8")
+    visit = open_page(browser, file)
+    return visit, visit.page.locator(".isonb-instrument")
+
+
+def expected(x, p, off, instrument, pick):
+    """The readings by isonb, and by a ridge regression for each sentence that is left out."""
+    x = x.double()
+    turn = PartialWhitening(p=p).fit(x)
+    mean = x.mean(0)
+    rows = turn.transform(x) + (0 if off else mean)
+    unit = unit_rows(rows)
+    twins, strangers = (torch.tensor(pairs) for pairs in instrument.pairs())
+    pairs = torch.cat([twins, strangers])
+    cosines = (unit[pairs[:, 0]] * unit[pairs[:, 1]]).sum(-1).round(decimals=9)
+    nearest, alike = nearest_by_cosine(rows, 5)
+    both = [(i, j) for i, j in [*twins.tolist(), *twins.flip(-1).tolist()] if alike[i, 0] > alike[i, 1] + 1e-9]
+    return {
+        "isoscore": float(isonb.isoscore(rows)),
+        "mean_cosine": float(isonb.mean_cosine(rows)),
+        "cosine": pair_score(cosines, (torch.arange(len(pairs)) < len(twins)).double(), True),
+        "search": sum(int(nearest[i, 0]) == j for i, j in both) / (2 * len(twins)),
+        "near": list(zip(nearest[pick].tolist(), alike[pick].tolist(), strict=True)),
+    }
+
+
+def answers_right(rows, topics, alpha, some):
+    """Whether a ridge classifier of the other rows tells the topics of some rows."""
+    x, onehot = rows.numpy(), np.eye(max(topics) + 1)[topics]
+    right = []
+    for i in some:
+        rest = np.arange(len(x)) != i
+        scores = Ridge(alpha=alpha).fit(x[rest], onehot[rest]).predict(x[i : i + 1])
+        right.append(int(scores.argmax()) == topics[i])
+    return right
+
+
+@pytest.mark.parametrize(("model", "without"), [("tiny", False), ("minilm", False), ("minilm", True)])
+def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
+    cloud = instruments.pooled(model, [s.text for s in sentences()])
+    instrument = instruments.Instrument({model: cloud}, pick=7)
+    visit, root = opened(browser, instrument, tmp_path)
+    root.locator("[name=token]").evaluate(MOVE, without)
+    x = cloud.without if without else cloud.vectors
+    for p, off in ((0, False), (0.5, False), (1, True), (-0.75, True)):
+        root.locator("[name=off]").evaluate(MOVE, off)
+        root.locator("[name=p]").evaluate(SET, str(p))
+        read = root.evaluate(READ)
+        known = expected(x, p, off, instrument, 7)
+        for name, value in known.items():
+            if name == "near" and p == 1 and len(x) <= x.shape[1]:
+                continue  # points in as many directions, made round: each is as near as any other
+            assert np.asarray(read[name]) == pytest.approx(np.asarray(value), rel=1e-6, abs=1e-9), (name, p, off)
+    assert visit.errors == []
+    visit.page.close()
+
+
+def test_its_classifier_leaves_each_sentence_out_once(browser, tmp_path):
+    corpus = [s for s in sentences() if s.topic in ("law", "kitchen", "music")]
+    cloud = instruments.pooled("tiny", [s.text for s in corpus])
+    instrument = instruments.Instrument({"tiny": cloud}, corpus)
+    visit, root = opened(browser, instrument, tmp_path)
+    x = cloud.vectors.double()
+    x = x - x.mean(0)
+    squares = torch.linalg.svdvals(x).square()
+    squares = squares[squares > 1e-9]
+    right = answers_right(x, instrument.data()["topics"], 0.01 * float(squares.mean()), range(len(x)))
+    assert root.evaluate(READ)["classifier"] == pytest.approx(np.mean(right))
+    visit.page.close()
+
+
+def script_seconds(processor):
+    """The time that the page's scripts have had on a processor."""
+    return next(
+        m["value"] for m in processor.send("Performance.getMetrics")["metrics"] if m["name"] == "ScriptDuration"
+    )
+
+
+def test_a_move_of_a_thousand_points_takes_less_than_100_ms(browser, tmp_path):
+    draw = torch.Generator().manual_seed(0)
+    corpus = [Sentence(str(i), f"{i}", f"topic {i % 10}", "", str(i - 1) if i % 8 == 1 else None) for i in range(1000)]
+    x = torch.randn(1000, 768, generator=draw) * torch.linspace(3, 0.1, 768) + 1
+    visit, root = opened(browser, instruments.Instrument({"large": instruments.Cloud(x)}, corpus), tmp_path)
+    processor = visit.page.context.new_cdp_session(visit.page)
+    processor.send("Performance.enable", {"timeDomain": "threadTicks"})  # the machine may be busy
+    before = script_seconds(processor)
+    for p in ("0.5", "-0.5", "0.75", "0.25", "1"):
+        root.locator("[name=p]").evaluate(SET, p)
+    assert (script_seconds(processor) - before) / 5 < 0.1
+    assert root.evaluate(READ)["isoscore"] == pytest.approx(
+        float(isonb.isoscore(PartialWhitening().fit_transform(x.double()))), rel=1e-6
+    )
+    visit.page.close()
+
+
+def test_the_recorded_token_is_loud_and_its_space_has_all_dimensions(browser, tmp_path):
+    cloud = instruments.loud()
+    visit, root = opened(browser, instruments.Instrument({"smollm2": cloud}), tmp_path)
+    for without, x in ((False, cloud.vectors), (True, cloud.without)):
+        root.locator("[name=token]").evaluate(MOVE, without)
+        read, ratio = root.evaluate(READ), float(isonb.participation_ratio(x.double()))
+        assert read["isoscore"] == pytest.approx((ratio - 1) / (cloud.dims - 1), rel=1e-6)
+        assert read["mean_cosine"] == pytest.approx(float(isonb.mean_cosine(x.double())), rel=1e-6)
+        assert (ratio < 1.1) == (not without)
+    visit.page.close()
