@@ -8,6 +8,7 @@ from typing import Any
 
 from isonb_lab.data.rows import load_task
 from isonb_lab.data.sources import fingerprint, sample
+from isonb_lab.data.tasks import Task, task_named
 
 SEED = 43  # of the rows that are drawn
 HEADS = ("sst2", "cola")  # tasks of a fresh head and of neighbours
@@ -16,6 +17,12 @@ PAIRS, SEARCH = "stsb_test", "squad"
 PARAGRAPHS = 500  # that are searched, each by one question
 HEAD_SPLITS = tuple((task, split) for task in HEADS for split in ("train", "validation"))
 SPLITS = (*HEAD_SPLITS, (PAIRS, "test"), (SEARCH, "validation"))
+
+
+def splits_read(settings: Any) -> list[tuple[Task, str]]:
+    """The splits that a run of these settings reads: those of its task and, where it has other readers, theirs."""
+    task, readers = task_named(settings.task), SPLITS if getattr(settings, "readers", False) else ()
+    return [*((task, split) for split in task.used_splits), *((task_named(name), split) for name, split in readers)]
 
 
 def labelled_rows(task: str, split: str, data: str | Path | None) -> Any:

@@ -11,7 +11,7 @@ from isonb.errors import OptionError, fail
 from isonb.models import catalogue, locate
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
-from isonb_lab.data.reader_rows import SPLITS
+from isonb_lab.data.reader_rows import splits_read
 from isonb_lab.data.rows import conform, load_task, split_files
 from isonb_lab.data.tasks import Task, TaskError, task_named
 from isonb_lab.methods import Method
@@ -43,12 +43,12 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
         return replace(planned, checked=True)
     settings, task = planned.settings, task_named(planned.settings.task)
     tuned, splits = planned.experiment in FINE_TUNING, task.used_splits
-    read = [(task, split) for split in splits]
-    read += [(task_named(name), split) for name, split in SPLITS] if getattr(settings, "readers", False) else []
-    for needed, split in read:  # rows that are nowhere are told of first: to look for them costs least
-        if needed.hub is not None and (folder := sources.data_folder(data)) is not None:
-            split_files(needed, folder, split)
-    for hub in dict.fromkeys(needed.hub for needed, _ in read if needed.hub and sources.data_folder(data) is None):
+    read = splits_read(settings)  # rows that are nowhere are told of first: to look for them costs least
+    folder = sources.data_folder(data) if any(part.hub for part, _ in read) else None
+    for part, split in read if folder is not None else ():
+        if part.hub is not None:
+            split_files(part, folder, split)
+    for hub in dict.fromkeys(part.hub for part, _ in read if part.hub) if folder is None else ():
         sources.place_on_hub(hub)
     model = locate.find(settings.model)
     if tuned or not planned.method.post_hoc:

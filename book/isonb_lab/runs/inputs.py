@@ -19,7 +19,7 @@ from isonb.models.locate import fingerprint_now, is_folder
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask, State, file_state
-from isonb_lab.data.reader_rows import SPLITS, readers_fingerprint
+from isonb_lab.data.reader_rows import readers_fingerprint, splits_read
 from isonb_lab.data.rows import load_task, split_files
 from isonb_lab.data.sources import fingerprint, sample
 from isonb_lab.data.tasks import Task, task_named
@@ -44,8 +44,7 @@ def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[st
         return {}
     task, settings = task_named(run.settings.task), run.settings
     prints = own_files(task, run.method)
-    splits = [(task, split) for split in task.used_splits]
-    splits += [(task_named(name), split) for name, split in SPLITS] if getattr(settings, "readers", False) else []
+    splits = splits_read(settings)
     folder = sources.data_folder(data) if any(part.hub for part, _ in splits) else None
     try:
         alone = type(settings)(**{name: getattr(settings, name) for name in ROWS if hasattr(settings, name)})

@@ -37,9 +37,9 @@ from isonb.runtime.files import replace
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask
+from isonb_lab.data.reader_rows import splits_read
 from isonb_lab.data.rows import split_files
 from isonb_lab.data.sources import DATA_VARIABLE
-from isonb_lab.data.tasks import task_named
 from isonb_lab.runs.inputs import recorded
 from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import write_record
@@ -224,8 +224,10 @@ def export_inputs(
         place = EMBEDDED[name].hub if name in EMBEDDED else name
         below = sorted(file for file in source.folder.rglob("*") if file.suffix in TRAVELS)
         files |= {f"models/{place}/{file.relative_to(source.folder)}": file for file in below}
-    for name in sorted({run.config["task"] for run in runs if "task" in run.config}):
-        task = task_named(name)
+    read = {
+        (task.name, split): task for run in runs if "task" in run.config for task, split in splits_read(run.settings)
+    }
+    for (name, split), task in sorted(read.items(), key=lambda entry: entry[0]):
         if isinstance(task, OwnTask):
             fix = "Gather the other tasks, each by --only, and copy this file to the same place there."
             fail(SourceError, "rows must be those of the hub's tasks to travel", f"the task {name}", fix)
@@ -234,9 +236,7 @@ def export_inputs(
         if (root := sources.data_folder(data)) is None:
             got = f"those of {name} on the hub"
             fail(SourceError, "rows must lie in a folder to travel", got, "Name it by --data.")
-        for split in task.used_splits:
-            for file in split_files(task, root, split):
-                files[f"data/{file.relative_to(root)}"] = file
+        files |= {f"data/{file.relative_to(root)}": file for file in split_files(task, root, split)}
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for where, file in files.items():
             archive.write(file, where)
