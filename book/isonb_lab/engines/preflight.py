@@ -45,10 +45,10 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
     tuned, splits = planned.experiment in FINE_TUNING, task.used_splits
     read = splits_read(settings)  # rows that are nowhere are told of first: to look for them costs least
     folder = sources.data_folder(data) if any(part.hub for part, _ in read) else None
-    for part, split in read if folder is not None else ():
-        if part.hub is not None:
+    for part, split in read:
+        if part.hub is not None and folder is not None:
             split_files(part, folder, split)
-    for hub in dict.fromkeys(part.hub for part, _ in read if part.hub) if folder is None else ():
+    for hub in dict.fromkeys(part.hub for part, _ in read if part.hub and folder is None):
         sources.place_on_hub(hub)
     model = locate.find(settings.model)
     if tuned or not planned.method.post_hoc:

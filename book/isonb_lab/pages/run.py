@@ -25,7 +25,7 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError
 from isonb_lab.pages.outputs import code_cells, graft, harvest
 from isonb_lab.pages.parameters import Value
-from isonb_lab.runtime.locks import free, held, run_concurrently
+from isonb_lab.runtime.locks import file_lock, free, run_concurrently
 from isonb_lab.runtime.supervised import DEFAULTS, Answer, SupervisedProcess
 
 SHOWN_LINES = 12
@@ -82,7 +82,7 @@ def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = Fa
     cores = max(1, (os.cpu_count() or 1) // workers)
 
     def work(job: Job, patient: bool, stop: threading.Event) -> str | None:
-        with held([job.lock], wait=patient, stop=stop) as lock:
+        with file_lock([job.lock], wait=patient, stop=stop) as lock:
             if lock is None and not stop.is_set():
                 tqdm.write(f"{job.chapter.slug}: another process is at work on it", file=sys.stderr)
                 return None
