@@ -11,6 +11,7 @@ import pandas as pd
 from isonb.errors import InputError, fail
 from isonb.options import describe
 from isonb_lab.claims.table import settings_of_rows
+from isonb_lab.methods import label, plain_value
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded, scored
 from isonb_lab.runs.run_ids import canonical, counted
@@ -45,7 +46,7 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
         if name not in frame:
             some = f"Some are {', '.join(list(frame)[3:12])}."
             fail(CompareError, "a condition must name a column of the runs", repr(name), some)
-        frame = frame[[str(config_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True).copy()
+        frame = frame[[str(plain_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True).copy()
     configs = list(map(config_of, settings_of_rows(frame)))
     own = {"config": configs, "setting": list(map(_setting, configs)), "arm": arm_names(configs)}
     return scored(frame).copy().assign(**own)
@@ -75,15 +76,9 @@ def config_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> config_of({"task": "cola", "method.name": "istar", "method.weight": 1.0})
     {'task': 'cola', 'method': {'name': 'istar', 'weight': 1}}
     """
-    told = {name: config_value(value) for name, value in settings.items()}
+    told = {name: plain_value(value) for name, value in settings.items()}
     method = {name.removeprefix("method."): value for name, value in told.items() if name.startswith("method.")}
     return {name: value for name, value in told.items() if not name.startswith("method.")} | {"method": method}
-
-
-def config_value(value: Any) -> Any:
-    """A value of a table as Python has it; a whole number is one also where its column is float."""
-    value = getattr(value, "item", lambda: value)()
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _setting(config: Mapping[str, Any]) -> str:
@@ -101,14 +96,11 @@ def arm_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     ['none', 'istar weight=1', 'istar weight=-1']
     """
     methods = [config["method"] for config in configs]
-    values: dict[str, dict[str, set[str]]] = {}
+    values: dict[tuple[str, str], set[str]] = {}
     for method in methods:
         for option, value in method.items():
-            values.setdefault(method["name"], {}).setdefault(option, set()).add(repr(value))
-    return [
-        " ".join([method["name"], *(f"{o}={v}" for o, v in method.items() if len(values[method["name"]][o]) > 1)])
-        for method in methods
-    ]
+            values.setdefault((method["name"], option), set()).add(repr(value))
+    return [label(method, [name for name in method if len(values[method["name"], name]) > 1]) for method in methods]
 
 
 def setting_names(runs: pd.DataFrame) -> dict[str, str]:
