@@ -333,7 +333,7 @@ LINES: Mapping[str, Pair] = {
     "ID score": (isonb.id_score, lambda x: 1 / (1 / local_dimension(x)).mean() / x.shape[1]),
     "centring": (isonb.centered, lambda x: x - x.mean(0)),
     "ZeroMean": (lambda x: isonb.ZeroMean().fit_transform(x), lambda x: x - x.mean(0)),
-    "Standardise": (lambda x: isonb.Standardise().fit_transform(x), standardized),
+    "Standardize": (lambda x: isonb.Standardize().fit_transform(x), standardized),
 }
 """Of one cloud (n, d): our function, and what one would write."""
 

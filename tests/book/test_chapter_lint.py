@@ -18,7 +18,7 @@ BREAKS = {
     "grammar": ("n: int = 40  # points; range 5..500", "n = 40", "a parameter line must read"),
     "no parameters": (":tags: [parameters]\n\n", "", "exactly one cell must be tagged parameters"),
     "unchecked": ("pages.check_parameters()", "1", "the cell below the parameters must have pages.check_parameters()"),
-    "smoke": ("n: 20", "n: 2", "must be int, 5..500; got 2"),
+    "smoke": ("n: 20", "n: 2", "must be int from 5 to 500; got 2"),
     "smoke name": ("n: 20", "m: 20", "no parameter is called m"),
     "title": ("# A sample chapter\n", "## A sample chapter\n", "begin with its one title"),
     "limits": ("## What this does not show", "## What it shows", "the page must say what its runs can't"),

@@ -93,7 +93,7 @@ def test_a_failed_cell_is_reported_and_the_others_are_kept(book, capsys):
 
 
 def test_parameters_are_refused_before_a_kernel_starts(book, no_kernel, capsys):
-    for name, value, message in [("m", "1", "no parameter is called m"), ("n", "seven", "must be int, 5..500")]:
+    for name, value, message in [("m", "1", "no parameter is called m"), ("n", "seven", "must be int from 5 to 500")]:
         assert main(["--root", str(book.root), "execute", "sample", "-p", name, value]) == 1
         assert message in capsys.readouterr().err
     assert main(["--root", str(book.root), "execute", "nowhere"]) == 1

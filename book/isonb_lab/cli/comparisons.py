@@ -67,8 +67,8 @@ def run_plan(options: argparse.Namespace) -> int:
 
 def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     """The matched control of a run beside it: its score if it is in ``out``, else the command that makes it."""
-    from isonb_lab.cli.summary import method_words, scores
-    from isonb_lab.methods import control_of
+    from isonb_lab.cli.summary import scores
+    from isonb_lab.methods import control_of, label
     from isonb_lab.runs.record import read_record
     from isonb_lab.runs.settings import method_flags, plan
 
@@ -77,7 +77,7 @@ def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     method = control_of(run.config)
     control = plan({**run.config, "method": method})
     path = out / "records" / f"{control.run_id}.json"
-    name = method_words(control.config["method"])
+    name = label(control.config["method"])
     if not path.is_file():
         options = [option for option in method if option != "name"]
         return [f"control   {name}, not in {out}: the same with {method_flags(method, options)}"]

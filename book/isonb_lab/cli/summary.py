@@ -15,29 +15,14 @@ from typing import Any
 
 import pandas as pd
 
-from isonb.errors import InputError
 from isonb.runtime.files import read_progress
-from isonb_lab.methods import method_class, resolved
+from isonb_lab.methods import label, plain_value
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import metrics_of
-from isonb_lab.runs.run_ids import as_whole, canonical
-from isonb_lab.runs.settings import method_title
+from isonb_lab.runs.run_ids import canonical
 
 LOOK_EVERY = 0.5  # seconds
 APART = ("experiment", "model", "task", "method", "seed")
-
-
-def method_words(method: Mapping[str, Any]) -> str:
-    """A method's name and those of its options that aren't the default.
-
-    >>> method_words({"name": "istar", "weight": -3.0, "zeta": 0.2})
-    'istar weight=-3'
-    """
-    try:
-        usual = resolved(method_class(method["name"])())
-    except InputError:  # of a file that is gone or has changed since
-        usual = {"name": method["name"]}
-    return method_title(method, [name for name, value in method.items() if value != usual.get(name)])
 
 
 def title(config: Mapping[str, Any]) -> str:
@@ -48,7 +33,7 @@ def title(config: Mapping[str, Any]) -> str:
     """
     if "method" not in config:
         return f"{config['experiment']}, seed {config['seed']}"
-    return f"{config['task']}, {config['model']}, {method_words(config['method'])}, seed {config['seed']}"
+    return f"{config['task']}, {config['model']}, {label(config['method'])}, seed {config['seed']}"
 
 
 def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
@@ -116,7 +101,7 @@ def _row(records: list[Record]) -> dict[str, Any]:
     return {
         "model": config["model"],
         "task": config["task"],
-        "method": method_words(config["method"]),
+        "method": label(config["method"]),
         "settings": {name: value for name, value in config.items() if name not in APART},
         "metric": metric,
         "mean": statistics.fmean(values) if values else math.nan,
@@ -131,7 +116,7 @@ def _tell_apart(group: list[dict[str, Any]]) -> None:
     """Keep of each row's settings those in which the rows of a group differ, as text."""
     names = [name for name in group[0]["settings"] if len({str(row["settings"].get(name)) for row in group}) > 1]
     for row in group:
-        row["settings"] = " ".join(f"{name}={as_whole(row['settings'].get(name))}" for name in names)
+        row["settings"] = " ".join(f"{name}={plain_value(row['settings'].get(name))}" for name in names)
 
 
 @contextlib.contextmanager

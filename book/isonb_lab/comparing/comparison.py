@@ -15,8 +15,8 @@ from isonb_lab.claims.table import failed
 from isonb_lab.comparing.faults import ROWS, fault
 from isonb_lab.comparing.result import BROKEN, Pair, RunComparison
 from isonb_lab.comparing.runs import RUN_KEYS, CompareError, Runs, read_runs, setting_names
-from isonb_lab.methods import acting_place, control_of
-from isonb_lab.runs.settings import method_flags, method_title
+from isonb_lab.methods import acting_place, control_of, label
+from isonb_lab.runs.settings import method_flags
 from isonb_lab.statistics.paired import paired_tests, seeds_needed
 from isonb_lab.statistics.seeds import POWER, Interval, constant, share, student
 
@@ -88,7 +88,7 @@ def _pairs(mine: pd.DataFrame, theirs: pd.DataFrame | None, names: Mapping[str, 
                 continue
             here = mine[mine["setting"] == setting]
             base = here[[_is(other["method"], control) for other in here["config"]]]
-            title = method_title(control, [name for name in control if name != "name"])
+            title = label(control, [name for name in control if name != "name"])
             title = title if base.empty else str(base["arm"].iloc[0])
             missing = _missing(mine, rows, control) if base.empty else ""
         pair = _paired(names[str(setting)], str(arm), title, rows, base, config, () if theirs is not None else VERSIONS)

@@ -11,10 +11,11 @@ import pandas as pd
 from isonb.errors import InputError, fail
 from isonb.options import describe
 from isonb_lab.claims.table import settings_of_rows
+from isonb_lab.methods import label, plain_value
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded, scored
-from isonb_lab.runs.run_ids import as_whole, canonical, counted
-from isonb_lab.runs.settings import EXPERIMENTS, method_title
+from isonb_lab.runs.run_ids import canonical, counted
+from isonb_lab.runs.settings import EXPERIMENTS
 from isonb_lab.runs.table import scan, table
 
 Runs: TypeAlias = str | Path | pd.DataFrame | Iterable[Record]
@@ -45,7 +46,7 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
         if name not in frame:
             some = f"Some are {', '.join(list(frame)[3:12])}."
             fail(CompareError, "a condition must name a column of the runs", repr(name), some)
-        frame = frame[[str(as_whole(cell)) == str(value) for cell in frame[name]]].reset_index(drop=True).copy()
+        frame = frame[[str(plain_value(cell)) == str(value) for cell in frame[name]]].reset_index(drop=True).copy()
     configs = list(map(config_of, settings_of_rows(frame)))
     columns = {"config": configs, "setting": list(map(_setting, configs)), "arm": arm_names(configs)}
     return scored(frame).copy().assign(**columns)
@@ -77,7 +78,7 @@ def config_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     config: dict[str, Any] = {"method": {}}
     for name, value in settings.items():
-        (config["method"] if name.startswith("method.") else config)[name.removeprefix("method.")] = as_whole(value)
+        (config["method"] if name.startswith("method.") else config)[name.removeprefix("method.")] = plain_value(value)
     return config
 
 
@@ -96,11 +97,11 @@ def arm_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     ['none', 'istar weight=1', 'istar weight=-1']
     """
     methods = [config["method"] for config in configs]
-    values: dict[str, dict[str, set[str]]] = {}
+    values: dict[tuple[str, str], set[str]] = {}
     for method in methods:
         for option, value in method.items():
-            values.setdefault(method["name"], {}).setdefault(option, set()).add(repr(value))
-    return [method_title(method, [o for o in method if len(values[method["name"]][o]) > 1]) for method in methods]
+            values.setdefault((method["name"], option), set()).add(repr(value))
+    return [label(method, [name for name in method if len(values[method["name"], name]) > 1]) for method in methods]
 
 
 def setting_names(runs: pd.DataFrame) -> dict[str, str]:

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from isonb.errors import InputError, fail
@@ -31,9 +31,11 @@ __all__ = [
     "acting_place",
     "catalogue",
     "control_of",
+    "label",
     "method_class",
     "method_from",
     "methods",
+    "plain_value",
     "reading_place",
     "resolved",
 ]
@@ -87,6 +89,30 @@ def method_from(given: str | Mapping[str, Any]) -> Method:
 def resolved(method: Method) -> dict[str, Any]:
     """Name and every option, defaults written out: the method's part of a run's configuration."""
     return {"name": method.name, **describe(method)}
+
+
+def label(method: Mapping[str, Any], options: Collection[str] | None = None) -> str:
+    """The name of a method and the values of some ``options``, by default of those that aren't at their defaults.
+
+    >>> label({"name": "istar", "weight": -3.0, "zeta": 0.2})
+    'istar weight=-3'
+    >>> label({"name": "istar", "weight": -3.0, "zeta": 0.2}, ["zeta"])
+    'istar zeta=0.2'
+    """
+    if options is None:
+        usual = resolved(_kind(method["name"])())
+        options = [name for name, value in method.items() if name != "name" and value != usual.get(name)]
+    return " ".join([method["name"], *(f"{name}={plain_value(method[name])}" for name in method if name in options)])
+
+
+def plain_value(value: Any) -> Any:
+    """A value of a table as Python has it; a whole number is one also where its column is float.
+
+    >>> plain_value(3.0), plain_value(True), plain_value("auto")
+    (3, True, 'auto')
+    """
+    value = getattr(value, "item", lambda: value)()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 # The hooks by which a method takes part in a stage.

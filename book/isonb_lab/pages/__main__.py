@@ -124,7 +124,7 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             page = write_slides(book)
             return f"Open {page.relative_to(book.root)} in a browser; no network is needed."
         case _:  # params
-            shown = [f"{p.name} = {p.default!r}\t{p.takes}\t{p.help}" for p in chapters[0].parameters]
+            shown = [f"{p.name} = {p.default!r}\t{p.domain}\t{p.help}" for p in chapters[0].parameters]
             return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."
 
 

@@ -38,15 +38,13 @@ class Parameter:
     options: tuple[Value, ...] = ()
 
     @property
-    def takes(self) -> str:
-        """The values it takes, in words.
+    def domain(self) -> Domain:
+        """The values it takes.
 
-        >>> Parameter("n", "int", 5, "points", low=2, high=9).takes
-        'int, 2..9'
+        >>> str(Parameter("n", "int", 5, "points", low=2, high=9).domain)
+        'int from 2 to 9'
         """
-        if self.options:
-            return f"{self.kind}, one of {'|'.join(map(str, self.options))}"
-        return self.kind if self.low is None else f"{self.kind}, {self.low:g}..{self.high:g}"
+        return Domain(() if self.options else (TYPES[self.kind],), self.options, self.low, self.high)
 
     def check(self, value: object) -> Value:
         """``value`` in the parameter's type, or :class:`ParameterError`; text is read as a command line gives it.
@@ -56,15 +54,14 @@ class Parameter:
         >>> Parameter("n", "int", 5, "points", low=2, high=9).check(12)
         Traceback (most recent call last):
         ...
-        isonb_lab.pages.errors.ParameterError: parameter n must be int, 2..9; got 12. It means: points.
+        isonb_lab.pages.errors.ParameterError: parameter n must be int from 2 to 9; got 12. It means: points.
         """
         if self.kind == "bool" and isinstance(value, str):
             value = {"true": True, "false": False}.get(value.strip().lower(), value)
-        domain = Domain(() if self.options else (TYPES[self.kind],), self.options, self.low, self.high)
-        taken: Value = domain.fit(value, text=True)
+        taken: Value = self.domain.fit(value, text=True)
         if taken is UNFIT:
             got = f"got {value!r}.{_meant(str(value), map(str, self.options))} It means: {self.help}."
-            raise ParameterError(f"parameter {self.name} must be {self.takes}; {got}")
+            raise ParameterError(f"parameter {self.name} must be {self.domain}; {got}")
         return taken
 
 
@@ -111,8 +108,8 @@ def _parse_line(line: str) -> Parameter:
 def parse_parameters(source: str) -> tuple[Parameter, ...]:
     """The parameters of a cell. Blank lines and whole-line comments are skipped; all else must fit the grammar.
 
-    >>> parse_parameters("n: int = 300  # points in the cloud; range 10..5000")[0].takes
-    'int, 10..5000'
+    >>> parse_parameters("n: int = 300  # points in the cloud; range 10..5000")[0].domain.high
+    5000
     """
     lines = [line.rstrip() for line in source.splitlines()]
     parameters = tuple(_parse_line(line) for line in lines if line and not line.startswith("#"))
@@ -131,13 +128,13 @@ def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, obj
     >>> validate_parameters(n, {"m": 1})
     Traceback (most recent call last):
     ...
-    isonb_lab.pages.errors.ParameterError: no parameter is called m. This chapter has: n (int, 10..5000).
+    isonb_lab.pages.errors.ParameterError: no parameter is called m. This chapter has: n (int from 10 to 5000).
     """
     known = {parameter.name: parameter for parameter in parameters}
     checked: dict[str, Value] = {}
     for name, value in given.items():
         if name not in known:
-            valid = ", ".join(f"{p.name} ({p.takes})" for p in parameters) or "none"
+            valid = ", ".join(f"{p.name} ({p.domain})" for p in parameters) or "none"
             raise ParameterError(f"no parameter is called {name}. This chapter has: {valid}.{_meant(name, known)}")
         checked[name] = known[name].check(value)
     return checked

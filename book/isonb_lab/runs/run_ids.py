@@ -56,16 +56,6 @@ def counted(kind: str, values: Mapping[str, Any], usual: Mapping[str, Any]) -> d
     return {name: value for name, value in values.items() if name not in later or value != usual[name]}
 
 
-def as_whole(value: Any) -> Any:
-    """A value of a table as it was set: a whole number is one also where its column, or its option, is float.
-
-    >>> as_whole(-1.0), as_whole(0.5), as_whole("all")
-    (-1, 0.5, 'all')
-    """
-    value = getattr(value, "item", lambda: value)()  # numpy's
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 @functools.cache
 def _first() -> dict[str, list[str]]:
     return dict(json.loads(Path(__file__).with_name("first_options.json").read_text(encoding="utf-8")))

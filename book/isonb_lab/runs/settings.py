@@ -22,9 +22,9 @@ from isonb.errors import OptionError, fail
 from isonb.models.locate import spelled
 from isonb.options import Options, build, declared, describe, known_name, option, shown
 from isonb_lab.data.tasks import task_named, task_spelled
-from isonb_lab.methods import Method, method_class
+from isonb_lab.methods import Method, method_class, plain_value
 from isonb_lab.runs.protocols import PROTOCOLS, protocol_of, start
-from isonb_lab.runs.run_ids import as_whole, counted, run_id
+from isonb_lab.runs.run_ids import counted, run_id
 
 USUAL_MODEL = "tiny"
 PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
@@ -297,16 +297,7 @@ def method_flags(method: Mapping[str, Any], options: Iterable[str]) -> str:
     return " ".join([f"--method {_word(method['name'])}", *(f"-o {name}={_word(method[name])}" for name in options)])
 
 
-def method_title(method: Mapping[str, Any], options: Iterable[str]) -> str:
-    """A method with some of its options, in words.
-
-    >>> method_title({"name": "istar", "weight": -3.0, "zeta": 0.2}, ["weight"])
-    'istar weight=-3'
-    """
-    return " ".join([method["name"], *(f"{name}={as_whole(method[name])}" for name in options)])
-
-
 def _word(value: object) -> str:
     """A value as the command line reads it."""
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else f"{as_whole(value)}"
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else f"{plain_value(value)}"
     return shlex.quote(text)

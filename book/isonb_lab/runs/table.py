@@ -15,8 +15,8 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb.runtime.files import replace
 from isonb.runtime.terminal import visible
+from isonb_lab.methods import plain_value
 from isonb_lab.runs.record import Record, RecordError, read_record
-from isonb_lab.runs.run_ids import as_whole
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
 # of a manifest, as columns
@@ -132,7 +132,7 @@ def one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
         if frame[name].isna().all():
             frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
         if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
-            frame[name] = [None if pd.isna(value) else str(as_whole(value)) for value in frame[name]]
+            frame[name] = [None if pd.isna(value) else str(plain_value(value)) for value in frame[name]]
     return frame
 
 

@@ -14,10 +14,9 @@ import isonb
 import isonb_lab
 from isonb import cli
 from isonb.errors import OptionError
-from isonb_lab.cli.summary import method_words
 from isonb_lab.engines.experiment import run
 from isonb_lab.engines.preflight import preflight
-from isonb_lab.methods import Method, MethodError, method_from, methods, resolved
+from isonb_lab.methods import Method, MethodError, label, method_from, methods, resolved
 from isonb_lab.methods.own import is_own
 from isonb_lab.runs.record import read_record, write_record
 from isonb_lab.runs.settings import command, resolve
@@ -101,7 +100,7 @@ def test_a_method_of_ones_own_in_a_grid_through_a_sweep(here, monkeypatch):
     (here / "mine/shift.py").write_text(SHIFT.replace("Both sides, moved", "Both sides"))
     assert prepare(still.config, "out").differs.startswith(f"other method ({digest[:8]} then, ")
     (here / "mine/shift.py").unlink()
-    assert method_words(first.config["method"]) == "mine/shift.py:Shift by=0"
+    assert label(first.config["method"]) == "mine/shift.py:Shift by=0"
     assert cli.main(["collect", "out"]) == 0
 
 
@@ -114,7 +113,7 @@ def test_a_class_of_a_file_is_a_method():
     assert Method.sha256 == Method().sha256 == ""
     config = resolve({"task": "pairs.csv", "model": "tiny", "method": {"name": "mine/shift.py:Shift", "by": 3}})
     assert "--method mine/shift.py:Shift -o by=3" in command(config)
-    assert method_words(config["method"]) == "mine/shift.py:Shift by=3"
+    assert label(config["method"]) == "mine/shift.py:Shift by=3"
     assert is_own("a.py")
     assert not is_own("istar")
     preflight(config)

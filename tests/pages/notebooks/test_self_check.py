@@ -49,10 +49,10 @@ def test_papermill_with_a_name_that_there_is_not(by_papermill):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ([DECLARED, "# Parameters\nn_topics = 99"], "n_topics must be int, 3..10; got 99. It means: topics."),
-        ([DECLARED, "# Parameters\ncloud = 'men'"], "must be str, one of mean|cls; got 'men'. Did you mean mean?"),
+        ([DECLARED, "# Parameters\nn_topics = 99"], "n_topics must be int from 3 to 10; got 99. It means: topics."),
+        ([DECLARED, "# Parameters\ncloud = 'men'"], "must be 'mean' or 'cls'; got 'men'. Did you mean mean?"),
         ([DECLARED, "# Parameters\ntold = None"], "told must be bool; got None"),
-        ([DECLARED.replace("= 4", "= 40")], "n_topics must be int, 3..10; got 40"),
+        ([DECLARED.replace("= 4", "= 40")], "n_topics must be int from 3 to 10; got 40"),
         ([DECLARED, "cloud = 'Mean'"], "got 'Mean'. Did you mean mean?"),
         (["n_topics = 5"], "the cell that declares the parameters must have run"),
     ],
