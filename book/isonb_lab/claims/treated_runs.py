@@ -189,7 +189,4 @@ def _beside(settings: Mapping[str, Any], apart: Sequence[str]) -> frozenset[tupl
 def _numbers(study: Any, value: Value, runs: Sequence[str]) -> dict[str, float]:
     if callable(value):
         return {run: float(number) for run, number in value(study, runs).items()}
-    if value not in study.runs:
-        return {}
-    numbers = study.runs.set_index("run_id")[value].reindex(runs).dropna()
-    return {str(run): float(number) for run, number in numbers.items()}
+    return dict(study.numbers(value, runs).dropna())

@@ -16,7 +16,7 @@ from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated, by_regime, treated_runs
 from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Units, difference
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, difference
 from isonb_lab.statistics.resampling import DRAWS
 from isonb_lab.statistics.seeds import LEVEL, Array, Interval
 
@@ -163,7 +163,8 @@ def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:
 def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
     """By how much more an arm changes IsoScore* in the earlier half of the layers, whatever the sign."""
     early, late = (
-        difference(*(_half_mean(study, name, suites, late=late) for name in (arm, PLAIN))) for late in (False, True)
+        difference(*(study.by_seed(partial(_half_mean, late=late), name, suites) for name in (arm, PLAIN)))
+        for late in (False, True)
     )
     return difference(*({unit: abs(value) for unit, value in half.items()} for half in (early, late)))
 
@@ -200,7 +201,7 @@ def _by_layer(study: Study, runs: Sequence[str]) -> pd.DataFrame:
     return logged[logged["step"] > 0].pivot(index="run_id", columns="step", values="value")
 
 
-def _whether_late(study: Study, runs: Sequence[str], *, late: bool) -> dict[str, float]:
+def _half_mean(study: Study, runs: Sequence[str], *, late: bool) -> dict[str, float]:
     """The mean over the later, or the earlier, half of the layers, by run; encoders may have different depths."""
     found = {}
     for run, layers in _by_layer(study, runs).iterrows():
@@ -218,7 +219,7 @@ def _last_alone(study: Study, runs: Sequence[str]) -> dict[str, float]:
 
 def _own_early(study: Study, suites: Sequence[str], *, treatment: Treatment) -> Evidence:
     """By how much more the paper's weights change IsoScore* in the earlier half of the layers, whatever the sign."""
-    halves = (partial(_whether_late, late=late) for late in (False, True))
+    halves = (partial(_half_mean, late=late) for late in (False, True))
     changes = (Treated({"": half}, treatment, arms.plain_on(treatment.tasks))(study, suites) for half in halves)
     return difference(*({unit: abs(value) for unit, value in one.items()} for one in changes))
 
@@ -226,23 +227,6 @@ def _own_early(study: Study, suites: Sequence[str], *, treatment: Treatment) -> 
 def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
     """By how much three ways to compute IsoScore differ."""
     return disagreements()
-
-
-def _half_mean(study: Study, arm: str, suites: Sequence[str], *, late: bool) -> Units:
-    """Mean of IsoScore* of tokens over the later, or the earlier, half of the layers, keyed by (suite, seed)."""
-    logged = study.logged(BY_LAYER, arm, suites)
-    logged = logged[logged["step"] > 0]  # layer 0 is the embedding output
-    half = logged[(logged["step"] > logged.groupby("suite")["step"].transform("max") / 2) == late]
-    return {(str(s), int(k)): float(v) for (s, k), v in half.groupby(["suite", "seed"])["value"].mean().items()}
-
-
-def _last_less_others(study: Study, suites: Sequence[str]) -> Units:
-    """IsoScore* with a raised isotropy at the last layer less its mean over the others, keyed by (suite, seed)."""
-    logged = study.logged(BY_LAYER, WEAK_UP, suites)
-    apart = {}
-    for (suite, seed), run in logged[logged["step"] > 0].sort_values("step").groupby(["suite", "seed"]):
-        apart[str(suite), int(seed)] = float(run["value"].iloc[-1] - run["value"].iloc[:-1].mean())
-    return apart
 
 
 LOWERED, RAISED = arms.istar_at(arms.ISTAR_LOWER), arms.istar_at(arms.ISTAR_RAISE)
@@ -291,15 +275,10 @@ CLAIMS = (
             arms.scored(WEAK_DOWN, WEAK_UP, runs_of=""),
             GAIN,
             HARM,
-            Prediction(
-                "at the paper's setting: score, mean of λ of -5, -3, -1 less mean of λ of 1, 3, 5",
-                _both_signs,
-                "greater",
-                trained=True,
-                on=(),
-                runs_of=arms.TRAINED,
-                decided_by="agree",
-                treatment=LOWERED,
+            arms.treated(
+                "score, mean of λ of -5, -3, -1 less mean of λ of 1, 3, 5",
+                LOWERED,
+                evidence=_both_signs,
                 arms=(arms.LOWER, arms.RAISE),
             ),
         ),
@@ -317,14 +296,11 @@ CLAIMS = (
                 runs_of="evidence_methods",
                 arms=(arms.LOWER, arms.RAISE),
             ),
-            Prediction(
-                "at the paper's setting: Spearman's correlation of IsoScore* and score over runs",
-                _own_correlations,
-                trained=True,
-                on=(),
-                runs_of=arms.TRAINED,
-                decided_by="agree",
-                treatment=CORRELATED,
+            arms.treated(
+                "Spearman's correlation of IsoScore* and score over runs",
+                CORRELATED,
+                "less",
+                evidence=_own_correlations,
             ),
         ),
     ),
@@ -399,33 +375,25 @@ CLAIMS = (
             ),
             Prediction(
                 f"IsoScore*, {WEAK_UP}, last layer less the others",
-                _last_less_others,
+                lambda study, suites: study.by_seed(_last_alone, WEAK_UP, suites),
                 trained=True,
                 arms=(WEAK_UP,),
             ),
             *(
-                Prediction(
-                    f"at the paper's setting: |change of IsoScore*|, {words}, early less late layers",
-                    partial(_own_early, treatment=treatment),
-                    "greater",
-                    trained=True,
-                    on=(),
-                    runs_of=arms.TRAINED,
-                    decided_by="agree",
+                arms.treated(
+                    f"|change of IsoScore*|, {words}, early less late layers",
+                    treatment,
+                    evidence=partial(_own_early, treatment=treatment),
                     depends=WEIGHT,
-                    treatment=treatment,
                 )
                 for words, treatment in (("λ of -5, -3, -1", LOWERED), ("λ of 1, 3, 5", RAISED))
             ),
-            Prediction(
-                "at the paper's setting: IsoScore*, λ of 1, 3, 5, last layer less the others",
-                Treated({"": _last_alone}, RAISED),
-                trained=True,
-                on=(),
-                runs_of=arms.TRAINED,
-                decided_by="agree",
+            arms.treated(
+                "IsoScore*, λ of 1, 3, 5, last layer less the others",
+                RAISED,
+                "less",
+                evidence=Treated({"": _last_alone}, RAISED),
                 depends=WEIGHT,
-                treatment=RAISED,
             ),
         ),
     ),
