@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
@@ -33,15 +35,15 @@ __all__ = [
     "HARM",
     "ISOTROPY",
     "LOWERED",
-    "SETTINGS",
     "SINGLES",
-    "SWEEP",
     "TWO_NN",
     "WEAK_DOWN",
     "WEAK_UP",
+    "Sweep",
     "best_setting",
     "correlation",
     "counted",
+    "sweep",
 ]
 
 ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
@@ -50,9 +52,8 @@ BY_LAYER = "layer.end.tokens.isoscore_star"
 TWO_NN = "layer.end.cls.two_nn"
 CLS_TWO_NN = "metric.end.cls.two_nn"
 WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"
-SWEEP = (WEAK_DOWN, PLAIN, WEAK_UP)
+SWEPT = re.compile(r"λ = (?P<weight>[^,]+)(, ζ = [^,]+)?")  # arms on all layers
 ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
-SETTINGS = (WEAK_DOWN, WEAK_UP, *ENDS)
 SINGLES = tuple(f"{WEAK_DOWN}, layer {layer}" for layer in (1, 4))
 ALIKE = 0.02  # two values of IsoScore* that count as alike
 ROUNDING = 1e-9
@@ -72,14 +73,54 @@ def arm_of(settings: Settings) -> str | None:
     return ", ".join(words)
 
 
+def lowers(settings: Settings) -> bool:
+    """Whether a run is I-STAR with λ < 0 on all layers, the arm of Table 1."""
+    method, layers = settings.get("method.name"), settings.get("method.layers", "all")
+    return method == "istar" and layers == "all" and float(settings["method.weight"]) < 0
+
+
+def is_cosreg(settings: Settings) -> bool:
+    """Whether a run is CosReg, the rival of Table 1."""
+    return settings.get("method.name") == "cosreg"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The arms in which a study varies λ, and ζ and the layers at the weakest λ < 0.
+
+    ``arms``: by λ, with plain training between; ``down`` and ``up`` beside it; ``zetas``, ``layers``: at ``down``.
+    """
+
+    arms: tuple[str, ...]
+    down: str
+    up: str
+    zetas: tuple[str, ...]
+    layers: tuple[str, ...]
+
+
+def sweep(study: Study) -> Sweep:
+    """What a study sweeps; each λ at ζ = 0.2, or where that has no run at the ζ that was run."""
+    named = {arm: match for arm in study.arms if (match := SWEPT.fullmatch(arm))}
+    weights = sorted({float(match["weight"]) for match in named.values()})
+    of = {weight: [arm for arm, match in named.items() if float(match["weight"]) == weight] for weight in weights}
+    at = {weight: [arm for arm in arms if ", " not in arm] or arms for weight, arms in of.items()}
+    lower, higher = ([arm for weight in weights if weight * sign > 0 for arm in at[weight]] for sign in (-1, 1))
+    down, up = (lower or [WEAK_DOWN])[-1], (higher or [WEAK_UP])[0]
+    weight = down.partition(", ")[0]
+    zetas = tuple(arm for arm in named if arm.startswith(f"{weight}, ζ") and arm != down)
+    layers = tuple(arm for arm in study.arms if arm.startswith(f"{down}, layer"))
+    return Sweep((*lower, PLAIN, *higher), down, up, zetas, layers)
+
+
 def correlation(study: Study, suite: str) -> Interval | None:
-    """Spearman's correlation of isotropy and score over the runs of a task with all of :data:`SWEEP`; None without.
+    """Spearman's correlation of isotropy and score over the runs of a task with all arms of a sweep; None without.
 
     The interval is the percentile one over runs; draws in which one side is constant have no correlation.
     """
     runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
-    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(SWEEP)]
-    if len(runs) < 4 or runs["arm"].nunique() < len(SWEEP) or runs["score"].nunique() < 2:
+    swept = sweep(study).arms
+    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(swept)]
+    if len(runs) < 4 or runs["arm"].nunique() < len(swept) or runs["score"].nunique() < 2:
         return None
     return _spearman(runs[[ISOTROPY, "score"]].to_numpy())
 
@@ -104,7 +145,9 @@ def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
 
     The lead is over the second best. None with fewer than two settings or two seeds in common.
     """
-    scores = {arm: units for arm in SETTINGS if (units := study.units("score", arm, [suite]))}
+    swept = sweep(study)
+    settings = dict.fromkeys([*swept.arms, *swept.zetas])
+    scores = {arm: units for arm in settings if arm != PLAIN and (units := study.units("score", arm, [suite]))}
     common = sorted(set.intersection(*map(set, scores.values()))) if scores else []
     if len(scores) < 2 or len(common) < 2:
         return None
