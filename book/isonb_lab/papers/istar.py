@@ -100,7 +100,8 @@ class Sweep:
 
 def sweep(study: Study) -> Sweep:
     """What a study sweeps; each λ at ζ = 0.2, or where that has no run at the ζ that was run."""
-    named = {arm: match for arm in study.arms if (match := SWEPT.fullmatch(arm))}
+    arms_of_runs = study.arms or tuple(study.runs["arm"].unique())
+    named = {arm: match for arm in arms_of_runs if (match := SWEPT.fullmatch(arm))}
     weights = sorted({float(match["weight"]) for match in named.values()})
     of = {weight: [arm for arm, match in named.items() if float(match["weight"]) == weight] for weight in weights}
     at = {weight: [arm for arm in arms if ", " not in arm] or arms for weight, arms in of.items()}
@@ -108,19 +109,20 @@ def sweep(study: Study) -> Sweep:
     down, up = (lower or [WEAK_DOWN])[-1], (higher or [WEAK_UP])[0]
     weight = down.partition(", ")[0]
     zetas = tuple(arm for arm in named if arm.startswith(f"{weight}, ζ") and arm != down)
-    layers = tuple(arm for arm in study.arms if arm.startswith(f"{down}, layer"))
+    layers = tuple(arm for arm in arms_of_runs if arm.startswith(f"{down}, layer"))
     return Sweep((*lower, PLAIN, *higher), down, up, zetas, layers)
 
 
 def correlation(study: Study, suite: str) -> Interval | None:
-    """Spearman's correlation of isotropy and score over the runs of a task with all arms of a sweep; None without.
+    """Spearman's correlation of isotropy and score over the runs of a task with all arms of a sweep, else None.
 
     The interval is the percentile one over runs; draws in which one side is constant have no correlation.
     """
     runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
     swept = sweep(study).arms
     runs = runs[(runs["suite"] == suite) & runs["arm"].isin(swept)]
-    if len(runs) < 4 or runs["arm"].nunique() < len(swept) or runs["score"].nunique() < 2:
+    one_sided = PLAIN in (swept[0], swept[-1])
+    if one_sided or len(runs) < 4 or runs["arm"].nunique() < len(swept) or runs["score"].nunique() < 2:
         return None
     return _spearman(runs[[ISOTROPY, "score"]].to_numpy())
 
