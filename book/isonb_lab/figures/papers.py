@@ -53,8 +53,8 @@ def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:
 def happened(study: Study, *arms: str) -> pd.DataFrame:
     """The paired differences from plain fine-tuning in the head to head, in points: arm, task, mean, low, high, n.
 
-    ``learned``: whether no plain run failed on the task, and the method has a setting that works there. Holm's method is
-    over all methods of the study.
+    ``learned``: whether no plain run failed on the task, and the method has a setting that works there. Holm's
+    method is over all methods of the study.
 
     Args:
         study: the head to head.
