@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -137,6 +137,20 @@ class Study:
         values = self._of(self.runs[["arm", "suite", "seed", column]], arm, suites).dropna(subset=column)
         return _keyed(values.rename(columns={column: "value"}), cell)
 
+    def numbers(self, column: str, runs: Sequence[str]) -> pd.Series[float]:
+        """A column of the runs with these ids, by run id; NaN where it wasn't recorded."""
+        return (
+            self.runs.set_index("run_id")
+            .reindex(index=list(dict.fromkeys(runs)), columns=[column])[column]
+            .astype(float)
+        )
+
+    def means(self, column: str, suite: str) -> pd.Series[float]:
+        """The mean of a column over the runs of each arm on a suite; NaN for the arms that have none."""
+        there = self.runs[self.runs["suite"] == suite].reindex(columns=["arm", column])
+        known = dict.fromkeys([*self.arms, *self.design.acts_on, PLAIN])
+        return there.groupby("arm")[column].mean().reindex(list(known)).astype(float)
+
     def logged(self, name: str, arm: str, suites: Sequence[str] | None = None) -> pd.DataFrame:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
         return self._of(self.series[self.series["name"] == name], arm, suites)
@@ -145,9 +159,19 @@ class Study:
         self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
     ) -> dict[tuple[str, int], float]:
         """The mean of a series over the last 30% of the updates, one a run (:meth:`tails`)."""
-        means = self.tails(name, list(self.logged(name, arm, suites)["run_id"].unique()))
-        runs = self.runs[self.runs["run_id"].isin(means)]
-        return _keyed(runs.assign(value=runs["run_id"].map(means)), cell)
+        return self.by_seed(lambda study, runs: study.tails(name, runs), arm, suites, cell)
+
+    def by_seed(
+        self,
+        value: Callable[[Any, Sequence[str]], Mapping[str, float]],
+        arm: str,
+        suites: Sequence[str] | None = None,
+        cell: str = "",
+    ) -> dict[tuple[str, int], float]:
+        """What ``value(study, run_ids)`` says of each run of an arm, keyed by (cell, seed)."""
+        runs = self._of(self.runs, arm, suites)
+        values = value(self, list(runs["run_id"]))
+        return _keyed(runs.assign(value=runs["run_id"].map(values)).dropna(subset="value"), cell)
 
     def tails(self, name: str, runs: Sequence[str]) -> dict[str, float]:
         """The mean of a series over the last 30% of the updates, by run.
@@ -278,13 +302,21 @@ class Study:
         return max(known, key=len, default=cell)
 
     def _tested(self, prediction: Prediction) -> PredictionJudgement:
-        suites = prediction.on or self.suites
+        suites = self._suites_of(prediction)
         evidence = prediction.evidence(self, suites)
         cells = [f"{suite}{detail}" for suite in suites for detail in prediction.details]
         if prediction.on == ():
             cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
         silent = {name: cell for name in cells if (cell := self._silent(prediction, name))}
         return verdicts.judge_prediction(prediction, evidence, cells, silent)
+
+    def _suites_of(self, prediction: Prediction) -> Sequence[str]:
+        """The suites of a prediction; where other encoders ran than those that it names, those of the same tasks."""
+        named = prediction.on or self.suites
+        if not prediction.on or set(named) & set(self.suites):
+            return named
+        tasks = {name.partition(" (")[0] for name in named}
+        return [suite for suite in self.suites if suite.partition(" (")[0] in tasks] or named
 
     def _silent(self, prediction: Prediction, cell: str) -> JudgedCell | None:
         """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting."""

@@ -97,6 +97,17 @@ def long_tables(
     places = plan.dropna(subset="run_id").set_index("run_id")[["arm", "suite"]]
     runs = every[every["run_id"].isin(places.index)].copy().join(places, on="run_id").assign(source="recorded")
     logged = pd.concat([one.series for one in held], ignore_index=True).drop_duplicates(SERIES[:3])
+    return joined_tables(design, runs, logged, plan, live)
+
+
+def joined_tables(
+    design: Design,
+    runs: pd.DataFrame,
+    logged: pd.DataFrame,
+    plan: pd.DataFrame,
+    live: Mapping[str, Iterable[Record]],
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """``runs`` with their arm and suite, then live ones, all with scores; the series of these; the plan as it is."""
     tables = [(runs, logged), *(_live(design, suite, list(new), set(runs["run_id"])) for suite, new in live.items())]
     frames = [frame.dropna(axis=1, how="all") for frame, _ in tables if len(frame)]
     runs = _with_scores(pd.concat(frames, ignore_index=True).copy() if frames else runs)

@@ -65,7 +65,7 @@ class Treated:
 
     def _others(self, settings: Settings) -> frozenset[tuple[str, str]]:
         """What two runs of a pair share: the settings of training, and of one method those that both have."""
-        shared = _beside(settings, self.apart)
+        shared = training_of(settings, self.apart)
         if self.base is None or self.base.method != self.treatment.method:
             return shared
         mine, other = self.treatment.settings, self.base.settings
@@ -160,7 +160,7 @@ def _names(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str
         for row in rows
     ]
     regimes: dict[str, set[frozenset[tuple[str, str]]]] = {}
-    keys = [_beside(row, ()) | {(c, canonical(row[c])) for c in PADDING if c in row} for row in rows]
+    keys = [training_of(row) | {(c, canonical(row[c])) for c in PADDING if c in row} for row in rows]
     for name, key in zip(short, keys, strict=True):
         regimes.setdefault(name, set()).add(key)
     telling = {name: _telling(some) for name, some in regimes.items()}
@@ -180,7 +180,7 @@ def _telling(regimes: set[frozenset[tuple[str, str]]]) -> list[str]:
     return sorted({column for column, _ in frozenset.union(*regimes) - frozenset.intersection(*regimes)})
 
 
-def _beside(settings: Mapping[str, Any], apart: Sequence[str]) -> frozenset[tuple[str, str]]:
+def training_of(settings: Mapping[str, Any], apart: Sequence[str] = ()) -> frozenset[tuple[str, str]]:
     """The settings of training: not those of the method, nor of what is watched."""
     kept = (c for c in settings if not c.startswith("method.") and c not in WATCHED and c not in apart)
     return frozenset((column, canonical(settings[column])) for column in kept)
@@ -189,7 +189,4 @@ def _beside(settings: Mapping[str, Any], apart: Sequence[str]) -> frozenset[tupl
 def _numbers(study: Any, value: Value, runs: Sequence[str]) -> dict[str, float]:
     if callable(value):
         return {run: float(number) for run, number in value(study, runs).items()}
-    if value not in study.runs:
-        return {}
-    numbers = study.runs.set_index("run_id")[value].reindex(runs).dropna()
-    return {str(run): float(number) for run, number in numbers.items()}
+    return dict(study.numbers(value, runs).dropna())

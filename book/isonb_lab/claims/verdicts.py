@@ -239,6 +239,13 @@ class PredictionJudgement:
     against: float = 1.0
     without: tuple[Interval, ...] = ()
 
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """The mean with the ends of its interval; NaN where no cell can tell."""
+        return (
+            (math.nan, math.nan, math.nan) if self.mean is None else (self.mean.estimate, self.mean.low, self.mean.high)
+        )
+
 
 @dataclass(frozen=True)
 class Judgement:

@@ -11,11 +11,11 @@ from scipy.stats import t as student
 
 from isonb_lab.claims import comparing
 from isonb_lab.claims.printed import printed
-from isonb_lab.claims.study import Study
+from isonb_lab.claims.study import PLAIN, Study
 from isonb_lab.pages.charts import GREY
-from isonb_lab.pages.charts.comparisons import LEARNED, SOLID
+from isonb_lab.pages.charts.comparisons import LEARNED, SOLID, nothing_run
 from isonb_lab.papers import over_tasks
-from isonb_lab.papers.arms import METHODS
+from isonb_lab.papers.arms import LAST
 
 
 def reported(paper: str, table: str, *, method: str, base: str, metrics: Sequence[str], seeds: int = 0) -> pd.DataFrame:
@@ -50,22 +50,23 @@ def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:
     return _forest(gains.rename(columns={"model": "arm", "task": "suite", "gain": "mean"}), title, ["metric"])
 
 
-def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
+def happened(study: Study, *arms: str) -> pd.DataFrame:
     """The paired differences from plain fine-tuning in the head to head, in points: arm, task, mean, low, high, n.
 
-    ``learned``: whether no plain run failed on the task, and the method has a setting that works there.
+    ``learned``: whether no plain run failed on the task, and the method has a setting that works there. Holm's
+    method is over all methods of the study.
 
     Args:
         study: the head to head.
-        arms: its arms by the name that they get in the picture.
+        arms: those that are shown, with all further settings of theirs: "I-STAR (lower), weight -5".
     """
-    tested = comparing.against_plain(study, METHODS)
-    tested = tested[tested.arm.isin(arms.values()) & tested["mean"].notna()]
-    named = {arm: name for name, arm in arms.items()}
+    tested = comparing.against_plain(study, [arm for arm in study.arms if arm not in (PLAIN, LAST)])
+    named = tested.arm.map(lambda arm: arm.startswith(arms))
+    tested = tested[named.astype(bool) & tested["mean"].notna()]
     always = over_tasks.steady(study)
     learned = [r.suite in always and (r.arm, r.suite) not in study.no_setting for r in tested.itertuples()]
     points = tested[["mean", "low", "high", "visible"]] * 100
-    told = tested[["arm", "suite", "n", "outcome"]].replace({"arm": named}).assign(learned=learned)
+    told = tested[["arm", "suite", "n", "outcome"]].assign(learned=learned)
     return pd.concat([told, points.round(4)], axis=1)
 
 
@@ -79,6 +80,8 @@ def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
 
     What isn't ``learned``, where there is such a column, is pale and dashed.
     """
+    if gains.empty:
+        return nothing_run()
     arms = list(dict.fromkeys(gains.arm))
     ends = [name for name in ("low", "high") if name in gains]
     kinds: dict[str, Any] = {"title": None, "scale": alt.Scale(domain=arms), "legend": alt.Legend(symbolOpacity=1)}

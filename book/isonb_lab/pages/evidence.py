@@ -111,7 +111,11 @@ def with_interval(mean: float, low: float, high: float, sign: str = "+", digits:
     ('-0.0002 (-0.0018 to +0.0013)', '0.120 (0.080 to 0.160)')
     >>> with_interval(0.0055, 0.0000012, 0.0108), with_interval(56, 21, 91, "")
     ('+0.0055 (+0.000001 to +0.0108)', '56 (21 to 91)')
+    >>> with_interval(math.nan, math.nan, math.nan)  # nothing was run
+    '–'
     """
+    if math.isnan(mean):
+        return "–"
     half = (high - low) / 2
     if half > 0:
         fine = max(0, _first_digit(half) + 1)
@@ -121,6 +125,15 @@ def with_interval(mean: float, low: float, high: float, sign: str = "+", digits:
         + " to ".join(_signed(end, digits, sign) for end in (low, high))
         + ")"
     )
+
+
+def in_points(mean: float, low: float, high: float) -> str:
+    """A gain and its interval in points; a dash where nothing was run.
+
+    >>> in_points(0.26, -0.51, 1.04), in_points(math.nan, math.nan, math.nan)
+    ('+0.3 points (-0.5 to +1.0)', '–')
+    """
+    return "–" if math.isnan(mean) else f"{mean:+.1f} points ({low:+.1f} to {high:+.1f})"
 
 
 def p_words(p: float) -> str:

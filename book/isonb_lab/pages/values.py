@@ -131,7 +131,8 @@ def table(
     """
     columns = _columns(data, index)
     if not columns or not next(iter(columns.values())):
-        raise PageError("a table needs at least one row and one column; got an empty one.")
+        _contradict("a table needs at least one row and one column; got an empty one.")
+        return Table([], [], [], caption, {})
     if len({len(cells) for cells in columns.values()}) != 1:
         raise PageError(f"columns must be of one length; got { {k: len(v) for k, v in columns.items()} }.")
     unknown = set(fmt) - set(columns) if isinstance(fmt, Mapping) else set()
@@ -196,7 +197,7 @@ def expect(judged: Any, claim: int | str, outcome: str) -> None:
     words = {one.claim.number: one.words for one in verdicts}.get(claim, "no such claim")
     if words != outcome:
         says, fix = f"{claim}: {outcome}", "Rewrite the claim's sentences."
-        raise PageError(f"the runs must say what this page says ({says}); got {words}. {fix}")
+        _contradict(f"the runs must say what this page says ({says}); got {words}. {fix}")
 
 
 def holds(**facts: object) -> None:
@@ -207,4 +208,12 @@ def holds(**facts: object) -> None:
     wrong = [name for name, fact in facts.items() if not fact]
     if wrong:
         names = ", ".join(name.replace("_", " ") for name in wrong)
-        raise PageError(f"what this page says must be true of the runs; got otherwise: {names}. Rewrite the sentence.")
+        _contradict(f"what this page says must be true of the runs; got otherwise: {names}. Rewrite the sentence.")
+
+
+def _contradict(words: str) -> None:
+    """Raise ``words``; of a reader's own runs, which may say otherwise than the book's, print them."""
+    folder = InteractiveShell.instance().user_ns.get("runs") if InteractiveShell.initialized() else ""
+    if not isinstance(folder, str) or not folder:
+        raise PageError(words)
+    print(f"{words} (with the runs of {folder}; the sentences of this page are of the book's)")

@@ -7,14 +7,14 @@ judged there (``runs_of`` of a prediction), by the arms named here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from isonb_lab.claims.design import PLAIN
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.treated_runs import Treated, Value
 from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Change, Prediction
+from isonb_lab.claims.verdicts import Change, Evidence, Prediction
 
 __all__ = [
     "ACTS_ON",
@@ -145,15 +145,17 @@ def treated(
     value: Value | Mapping[str, Value] = "score",
     base: Treatment | None = None,
     apart: tuple[str, ...] = (),
+    evidence: Callable[[Any, Sequence[str]], Evidence] | None = None,
     **more: Any,
 ) -> Prediction:
     """The prediction about the runs that have a claim's own treatment, in whatever recording they are.
 
     ``base``: plain training on the same tasks, unless told; the seeds and all other settings are the same.
+    ``evidence``: another one than the difference of ``value`` from the base.
     """
-    base = base or plain_on(treatment.tasks)
-    values = value if isinstance(value, Mapping) else {"": value}
-    evidence = Treated(values, treatment, base, apart)
+    if evidence is None:
+        values = value if isinstance(value, Mapping) else {"": value}
+        evidence = Treated(values, treatment, base or plain_on(treatment.tasks), apart)
     words = f"at the paper's setting: {what}"
     return Prediction(
         words,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import median, stdev
 
@@ -54,6 +55,8 @@ def rounder(study: Study, arm: str, suite: str) -> float:
     measure = ALL_LAYERS if ACTS_ON.get(arm) == "tokens" else "isoscore_unbiased"
     after, before = study.ends(arm, measure, [suite])
     both = after.keys() & before.keys()
+    if not both:
+        return math.nan
     return sum(after[one] for one in both) / sum(before[one] for one in both)
 
 

@@ -52,7 +52,6 @@ from .arms import (
     SOFTDECAY_GAIN,
     SOFTDECAY_LAYER,
     SPECTRUM,
-    TRAINED,
     entropy_of,
     istar_at,
     plain_on,
@@ -230,13 +229,7 @@ LAYER_ROWS = 1500  # validation rows that are measured behind a second stage, at
 
 def _layer(study: Study, suites: Sequence[str]) -> Evidence:
     """IsoScore behind IsoLayer's layer as a share of that of isotropic vectors of the same n and d, less a half."""
-    runs = study.runs.set_index(["suite", "arm", "seed"])
-    shares = {}
-    for (suite, seed), value in study.units("metric.end.second.isoscore", ISOLAYER, suites).items():
-        run = runs.loc[(suite, ISOLAYER, seed)]
-        n = min(LAYER_ROWS, int(run["rows"]))
-        shares[suite, seed] = value / isotropic(n, WIDTH[str(run["model"])]) - 0.5
-    return shares
+    return study.by_seed(_share_of_round, ISOLAYER, suites)
 
 
 def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
@@ -258,12 +251,15 @@ def _own_tails(study: Study, runs: Sequence[str], *, measure: str) -> dict[str, 
 
 def _share_of_round(study: Study, runs: Sequence[str]) -> dict[str, float]:
     """IsoScore behind IsoLayer's layer as a share of that of isotropic vectors of the same n and d, less a half."""
-    table = study.runs.set_index("run_id").loc[list(runs)]
+    behind = study.numbers("metric.end.second.isoscore", runs).dropna()
+    models = study.runs.set_index("run_id")["model"]
+    rows = study.numbers("rows", list(behind.index))
+    logged = study.series[study.series["name"] == "dimension.end.tokens.mean"].groupby("run_id")["step"].nunique()
+    widths = {run: WIDTH.get(str(models[run]), logged.get(run)) for run in behind.index}
     return {
-        str(run): float(row["metric.end.second.isoscore"])
-        / isotropic(min(LAYER_ROWS, int(row["rows"])), WIDTH[str(row["model"])])
-        - 0.5
-        for run, row in table.iterrows()
+        run: score / isotropic(min(LAYER_ROWS, int(rows[run])), widths[run]) - 0.5
+        for run, score in behind.items()
+        if widths[run]
     }
 
 
@@ -375,15 +371,10 @@ CLAIMS = (
                 on=(),
                 treatment=ISOLAYER_LAYER,
             ),
-            Prediction(
-                "at the paper's setting: IsoScore behind the layer as a share of an isotropic cloud's, less a half",
-                Treated({"": _share_of_round}, ISOLAYER_LAYER),
-                "greater",
-                trained=True,
-                on=(),
-                runs_of=TRAINED,
-                decided_by="agree",
-                treatment=ISOLAYER_LAYER,
+            treated(
+                "IsoScore behind the layer as a share of an isotropic cloud's, less a half",
+                ISOLAYER_LAYER,
+                evidence=Treated({"": _share_of_round}, ISOLAYER_LAYER),
             ),
         ),
     ),

@@ -92,32 +92,21 @@ def _never(study: Study, suites: Sequence[str]) -> Evidence:
 
 def _end(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
     """A measure behind the layer less the same before it, by run."""
-    table = study.runs.set_index("run_id").loc[list(runs)]
-    after, before = (table[f"metric.end.{at}.{name}"] for at in ("second", "cls"))
-    return {str(run): float(value) for run, value in (after - before).dropna().items()}
+    after, before = (study.numbers(f"metric.end.{at}.{name}", runs) for at in ("second", "cls"))
+    return dict((after - before).dropna())
 
 
 def _own(words: str, name: str, direction: str) -> Prediction:
     """A measure behind the layer less before it, at the paper's setting: linear head, its own tasks."""
-    return Prediction(
-        f"at the paper's setting: {words}",
-        Treated({"": partial(_end, name=name)}, arms.ISOLAYER_LAYER),
-        direction,
-        trained=True,
-        on=(),
-        runs_of=arms.TRAINED,
-        decided_by="agree",
-        treatment=arms.ISOLAYER_LAYER,
-    )
+    evidence = Treated({"": partial(_end, name=name)}, arms.ISOLAYER_LAYER)
+    return arms.treated(words, arms.ISOLAYER_LAYER, direction, evidence=evidence)
 
 
 def _read_behind(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
     """A measure of what the classifier reads: behind IsoLayer's layer, or scaled by IsoBN; by run."""
-    table = study.runs.set_index("run_id").loc[list(runs)]
-    read = table[f"metric.end.features.{name}"].where(
-        table["method.name"] != "isolayer", table[f"metric.end.second.{name}"]
-    )
-    return {str(run): float(value) for run, value in read.dropna().items()}
+    scaled, behind = (study.numbers(f"metric.end.{at}.{name}", runs) for at in ("features", "second"))
+    method = study.runs.set_index("run_id")["method.name"].reindex(list(runs))
+    return dict(scaled.where(method != "isolayer", behind).dropna())
 
 
 LARGER = "a larger encoder"

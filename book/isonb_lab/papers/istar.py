@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
@@ -16,7 +18,7 @@ from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated, by_regime, treated_runs
 from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Units, difference
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, difference
 from isonb_lab.statistics.resampling import DRAWS
 from isonb_lab.statistics.seeds import LEVEL, Array, Interval
 
@@ -33,15 +35,15 @@ __all__ = [
     "HARM",
     "ISOTROPY",
     "LOWERED",
-    "SETTINGS",
     "SINGLES",
-    "SWEEP",
     "TWO_NN",
     "WEAK_DOWN",
     "WEAK_UP",
+    "Sweep",
     "best_setting",
     "correlation",
     "counted",
+    "sweep",
 ]
 
 ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
@@ -50,9 +52,8 @@ BY_LAYER = "layer.end.tokens.isoscore_star"
 TWO_NN = "layer.end.cls.two_nn"
 CLS_TWO_NN = "metric.end.cls.two_nn"
 WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"
-SWEEP = (WEAK_DOWN, PLAIN, WEAK_UP)
+SWEPT = re.compile(r"λ = (?P<weight>[^,]+)(, ζ = [^,]+)?")  # arms on all layers
 ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
-SETTINGS = (WEAK_DOWN, WEAK_UP, *ENDS)
 SINGLES = tuple(f"{WEAK_DOWN}, layer {layer}" for layer in (1, 4))
 ALIKE = 0.02  # two values of IsoScore* that count as alike
 ROUNDING = 1e-9
@@ -72,14 +73,56 @@ def arm_of(settings: Settings) -> str | None:
     return ", ".join(words)
 
 
+def lowers(settings: Settings) -> bool:
+    """Whether a run is I-STAR with λ < 0 on all layers, the arm of Table 1."""
+    method, layers = settings.get("method.name"), settings.get("method.layers", "all")
+    return method == "istar" and layers == "all" and float(settings["method.weight"]) < 0
+
+
+def is_cosreg(settings: Settings) -> bool:
+    """Whether a run is CosReg, the rival of Table 1."""
+    return settings.get("method.name") == "cosreg"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The arms in which a study varies λ, and ζ and the layers at the weakest λ < 0.
+
+    ``arms``: by λ, with plain training between; ``down`` and ``up`` beside it; ``zetas``, ``layers``: at ``down``.
+    """
+
+    arms: tuple[str, ...]
+    down: str
+    up: str
+    zetas: tuple[str, ...]
+    layers: tuple[str, ...]
+
+
+def sweep(study: Study) -> Sweep:
+    """What a study sweeps; each λ at ζ = 0.2, or where that has no run at the ζ that was run."""
+    arms_of_runs = study.arms or tuple(study.runs["arm"].unique())
+    named = {arm: match for arm in arms_of_runs if (match := SWEPT.fullmatch(arm))}
+    weights = sorted({float(match["weight"]) for match in named.values()})
+    of = {weight: [arm for arm, match in named.items() if float(match["weight"]) == weight] for weight in weights}
+    at = {weight: [arm for arm in arms if ", " not in arm] or arms for weight, arms in of.items()}
+    lower, higher = ([arm for weight in weights if weight * sign > 0 for arm in at[weight]] for sign in (-1, 1))
+    down, up = (lower or [WEAK_DOWN])[-1], (higher or [WEAK_UP])[0]
+    weight = down.partition(", ")[0]
+    zetas = tuple(arm for arm in named if arm.startswith(f"{weight}, ζ") and arm != down)
+    layers = tuple(arm for arm in arms_of_runs if arm.startswith(f"{down}, layer"))
+    return Sweep((*lower, PLAIN, *higher), down, up, zetas, layers)
+
+
 def correlation(study: Study, suite: str) -> Interval | None:
-    """Spearman's correlation of isotropy and score over the runs of a task with all of :data:`SWEEP`; None without.
+    """Spearman's correlation of isotropy and score over the runs of a task with all arms of a sweep, else None.
 
     The interval is the percentile one over runs; draws in which one side is constant have no correlation.
     """
     runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
-    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(SWEEP)]
-    if len(runs) < 4 or runs["arm"].nunique() < len(SWEEP) or runs["score"].nunique() < 2:
+    swept = sweep(study).arms
+    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(swept)]
+    one_sided = PLAIN in (swept[0], swept[-1])
+    if one_sided or len(runs) < 4 or runs["arm"].nunique() < len(swept) or runs["score"].nunique() < 2:
         return None
     return _spearman(runs[[ISOTROPY, "score"]].to_numpy())
 
@@ -104,7 +147,9 @@ def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
 
     The lead is over the second best. None with fewer than two settings or two seeds in common.
     """
-    scores = {arm: units for arm in SETTINGS if (units := study.units("score", arm, [suite]))}
+    swept = sweep(study)
+    settings = dict.fromkeys([*swept.arms, *swept.zetas])
+    scores = {arm: units for arm in settings if arm != PLAIN and (units := study.units("score", arm, [suite]))}
     common = sorted(set.intersection(*map(set, scores.values()))) if scores else []
     if len(scores) < 2 or len(common) < 2:
         return None
@@ -163,7 +208,8 @@ def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:
 def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
     """By how much more an arm changes IsoScore* in the earlier half of the layers, whatever the sign."""
     early, late = (
-        difference(*(_half_mean(study, name, suites, late=late) for name in (arm, PLAIN))) for late in (False, True)
+        difference(*(study.by_seed(partial(_half_mean, late=late), name, suites) for name in (arm, PLAIN)))
+        for late in (False, True)
     )
     return difference(*({unit: abs(value) for unit, value in half.items()} for half in (early, late)))
 
@@ -200,7 +246,7 @@ def _by_layer(study: Study, runs: Sequence[str]) -> pd.DataFrame:
     return logged[logged["step"] > 0].pivot(index="run_id", columns="step", values="value")
 
 
-def _whether_late(study: Study, runs: Sequence[str], *, late: bool) -> dict[str, float]:
+def _half_mean(study: Study, runs: Sequence[str], *, late: bool) -> dict[str, float]:
     """The mean over the later, or the earlier, half of the layers, by run; encoders may have different depths."""
     found = {}
     for run, layers in _by_layer(study, runs).iterrows():
@@ -218,7 +264,7 @@ def _last_alone(study: Study, runs: Sequence[str]) -> dict[str, float]:
 
 def _own_early(study: Study, suites: Sequence[str], *, treatment: Treatment) -> Evidence:
     """By how much more the paper's weights change IsoScore* in the earlier half of the layers, whatever the sign."""
-    halves = (partial(_whether_late, late=late) for late in (False, True))
+    halves = (partial(_half_mean, late=late) for late in (False, True))
     changes = (Treated({"": half}, treatment, arms.plain_on(treatment.tasks))(study, suites) for half in halves)
     return difference(*({unit: abs(value) for unit, value in one.items()} for one in changes))
 
@@ -226,23 +272,6 @@ def _own_early(study: Study, suites: Sequence[str], *, treatment: Treatment) -> 
 def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
     """By how much three ways to compute IsoScore differ."""
     return disagreements()
-
-
-def _half_mean(study: Study, arm: str, suites: Sequence[str], *, late: bool) -> Units:
-    """Mean of IsoScore* of tokens over the later, or the earlier, half of the layers, keyed by (suite, seed)."""
-    logged = study.logged(BY_LAYER, arm, suites)
-    logged = logged[logged["step"] > 0]  # layer 0 is the embedding output
-    half = logged[(logged["step"] > logged.groupby("suite")["step"].transform("max") / 2) == late]
-    return {(str(s), int(k)): float(v) for (s, k), v in half.groupby(["suite", "seed"])["value"].mean().items()}
-
-
-def _last_less_others(study: Study, suites: Sequence[str]) -> Units:
-    """IsoScore* with a raised isotropy at the last layer less its mean over the others, keyed by (suite, seed)."""
-    logged = study.logged(BY_LAYER, WEAK_UP, suites)
-    apart = {}
-    for (suite, seed), run in logged[logged["step"] > 0].sort_values("step").groupby(["suite", "seed"]):
-        apart[str(suite), int(seed)] = float(run["value"].iloc[-1] - run["value"].iloc[:-1].mean())
-    return apart
 
 
 LOWERED, RAISED = arms.istar_at(arms.ISTAR_LOWER), arms.istar_at(arms.ISTAR_RAISE)
@@ -291,15 +320,10 @@ CLAIMS = (
             arms.scored(WEAK_DOWN, WEAK_UP, runs_of=""),
             GAIN,
             HARM,
-            Prediction(
-                "at the paper's setting: score, mean of λ of -5, -3, -1 less mean of λ of 1, 3, 5",
-                _both_signs,
-                "greater",
-                trained=True,
-                on=(),
-                runs_of=arms.TRAINED,
-                decided_by="agree",
-                treatment=LOWERED,
+            arms.treated(
+                "score, mean of λ of -5, -3, -1 less mean of λ of 1, 3, 5",
+                LOWERED,
+                evidence=_both_signs,
                 arms=(arms.LOWER, arms.RAISE),
             ),
         ),
@@ -317,14 +341,11 @@ CLAIMS = (
                 runs_of="evidence_methods",
                 arms=(arms.LOWER, arms.RAISE),
             ),
-            Prediction(
-                "at the paper's setting: Spearman's correlation of IsoScore* and score over runs",
-                _own_correlations,
-                trained=True,
-                on=(),
-                runs_of=arms.TRAINED,
-                decided_by="agree",
-                treatment=CORRELATED,
+            arms.treated(
+                "Spearman's correlation of IsoScore* and score over runs",
+                CORRELATED,
+                "less",
+                evidence=_own_correlations,
             ),
         ),
     ),
@@ -399,33 +420,25 @@ CLAIMS = (
             ),
             Prediction(
                 f"IsoScore*, {WEAK_UP}, last layer less the others",
-                _last_less_others,
+                lambda study, suites: study.by_seed(_last_alone, WEAK_UP, suites),
                 trained=True,
                 arms=(WEAK_UP,),
             ),
             *(
-                Prediction(
-                    f"at the paper's setting: |change of IsoScore*|, {words}, early less late layers",
-                    partial(_own_early, treatment=treatment),
-                    "greater",
-                    trained=True,
-                    on=(),
-                    runs_of=arms.TRAINED,
-                    decided_by="agree",
+                arms.treated(
+                    f"|change of IsoScore*|, {words}, early less late layers",
+                    treatment,
+                    evidence=partial(_own_early, treatment=treatment),
                     depends=WEIGHT,
-                    treatment=treatment,
                 )
                 for words, treatment in (("λ of -5, -3, -1", LOWERED), ("λ of 1, 3, 5", RAISED))
             ),
-            Prediction(
-                "at the paper's setting: IsoScore*, λ of 1, 3, 5, last layer less the others",
-                Treated({"": _last_alone}, RAISED),
-                trained=True,
-                on=(),
-                runs_of=arms.TRAINED,
-                decided_by="agree",
+            arms.treated(
+                "IsoScore*, λ of 1, 3, 5, last layer less the others",
+                RAISED,
+                "less",
+                evidence=Treated({"": _last_alone}, RAISED),
                 depends=WEIGHT,
-                treatment=RAISED,
             ),
         ),
     ),

@@ -61,7 +61,7 @@ def over_sets(gains: pd.DataFrame, arm: str, *, without: str = "") -> dict[str, 
     """
     some = gains[(gains["arm"] == arm) & (gains["suite"].str.split(", ").str[1] != without)]
     by_model = some.groupby(some["suite"].str.split(", ").str[0])["mean"]
-    return {str(model): student(values.tolist()) for model, values in by_model}
+    return {str(model): student(values.tolist()) for model, values in by_model if len(values) > 1}
 
 
 def kept(name: str) -> pd.DataFrame | None:

@@ -13,7 +13,7 @@ from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated, Value
 from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
+from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, difference
 from isonb_lab.data.sts import PROTOCOLS
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
@@ -68,7 +68,7 @@ PRINTED_ROWS = {  # our names of the printed Table 1's rows
     "SBERT-WK": "SBERT-WK",
 }
 ENDS = ("", ".low", ".high")
-DEPTHS = {", layers 0 to 2": (0, 2), ", layers 2 to 4": (2, 4)}  # of the four of the model that learned
+DEPTHS = {", layers 0 to 2": (0.5, 0.0), ", layers 2 to 4": (1.0, 0.5)}  # of the four of the model that learned
 SERIES = {"skewness": "spectral_skewness", "median": "spectral_median"}
 ENCODER = "the encoder"
 ROUNDING = 1e-4  # of the theorem's bound, in float32
@@ -168,21 +168,15 @@ def _logged(study: Study, number: str, when: str, arm: str, suites: Sequence[str
     return study.logged(f"layer.{when}.tokens.{SERIES.get(number, number)}", arm, suites)
 
 
-def _by_layer(study: Study, number: str, a: int, b: int, suites: Sequence[str], cell: str = "") -> Units:
-    """A number of plain models' token matrices at layer b less that at layer a, one a run."""
-    logged = _logged(study, number, "end", PLAIN, suites)
-    at = logged.pivot(index=["suite", "seed"], columns="step", values="value")
-    return {(f"{suite}{cell}", int(seed)): float(change) for (suite, seed), change in (at[b] - at[a]).items()}
-
-
 def _deeper(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
     """A number of the token matrices: at half of the depth less layer 0, and at the end less half."""
-    return {k: v for cell, ends in DEPTHS.items() for k, v in _by_layer(study, number, *ends, suites, cell).items()}
+    values = {cell: partial(_numbers_by_layer, number=number, share=share) for cell, share in DEPTHS.items()}
+    return {unit: v for cell, value in values.items() for unit, v in study.by_seed(value, PLAIN, suites, cell).items()}
 
 
 def _relieved(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
     """A number of the token matrices: the last layer less the one before."""
-    return _by_layer(study, number, 3, 4, suites)
+    return study.by_seed(partial(_last_two, number=number), PLAIN, suites)
 
 
 def _numbers_by_layer(
@@ -210,16 +204,7 @@ def _last_two(study: Study, runs: Sequence[str], *, number: str) -> dict[str, fl
 
 def _own_depth(number: str, direction: str, treatment: Treatment, value: Mapping[str, Value], words: str) -> Prediction:
     """A number of the token matrices of plain models on the paper's own task."""
-    return Prediction(
-        f"at the paper's setting: {LABELS[number]}, {words}",
-        Treated(value, treatment),
-        direction,
-        trained=True,
-        on=(),
-        runs_of=arms.TRAINED,
-        decided_by="agree",
-        treatment=treatment,
-    )
+    return arms.treated(f"{LABELS[number]}, {words}", treatment, direction, evidence=Treated(value, treatment))
 
 
 def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:

@@ -9,6 +9,7 @@ from pathlib import Path
 from isonb.errors import fail
 from isonb_lab.claims.design import Design, StudyError
 from isonb_lab.claims.study import Study
+from isonb_lab.papers.own_runs import study_of_runs
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import FOLDER, recorded
 
@@ -82,21 +83,31 @@ def design_of(name: str) -> Design:
 
 
 def load_study(
-    study: str | Design, *, live: Mapping[str, Iterable[Record]] | None = None, folder: str | Path | None = None
+    study: str | Design,
+    *,
+    live: Mapping[str, Iterable[Record]] | None = None,
+    folder: str | Path | None = None,
+    runs: str | Path = "",
 ) -> Study:
     """A study with its recorded runs, with ``live`` records by their suite, and with the studies that it refers to.
+
+    With ``runs`` these, and those of the studies that it refers to, take the place of the recorded ones:
+    :func:`~isonb_lab.papers.own_runs.study_of_runs`.
 
     Args:
         study: a name of :data:`STUDIES`, or a design.
         live: records of runs that were just made.
         folder: holds the recordings, by default those of the book.
+        runs: the folder of a sweep, of records, or of a recording; none by default.
 
     Raises
-        StudyError: for a name that isn't there.
+        StudyError: for a name that isn't there, or a folder without complete runs.
         RecordedError: for a recording that can't be read.
     """
     design = design_of(study) if isinstance(study, str) else study
-    others = {name: load_study(name, folder=folder) for name in sorted(design.others)}
+    others = {name: load_study(name, folder=folder, runs=runs) for name in sorted(design.others)}
+    if str(runs):
+        return study_of_runs(design, runs, live=live, others=others)
     return Study.load(design, live=live, folder=folder, others=others)
 
 

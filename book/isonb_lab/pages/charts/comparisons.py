@@ -20,6 +20,12 @@ SOLID = alt.condition("datum.learned", alt.value([1, 0]), alt.value([3, 3]))
 """How what was learned is drawn, and what wasn't: by the column ``learned``."""
 
 
+def nothing_run(width: int = 430) -> Any:
+    """A picture that says that no run here has what it would show."""
+    words = alt.Chart(pd.DataFrame({"words": ["no run has what this picture shows"]}), width=width, height=40)
+    return words.mark_text(color=GREY, fontSize=13).encode(alt.Text("words:N"))
+
+
 def forest(
     frame: pd.DataFrame,
     *,
@@ -35,6 +41,8 @@ def forest(
 
     ``column`` names a further column of ``frame`` that splits the panels sideways, each with one axis for all suites.
     """
+    if frame.empty:
+        return nothing_run(width)
     # with rows and columns of panels Vega-Lite names the rows in the order of the data, whatever ``sort`` says
     place = {suite: number for number, suite in enumerate(suites)}
     frame = frame.sort_values("suite", key=lambda names: names.map(place), kind="stable")

@@ -1,0 +1,141 @@
+"""A study made of a reader's runs: arms and suites named from the settings of the runs, whatever grid they are of."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from isonb.errors import InputError, fail
+from isonb_lab.claims.design import TASK_NAMES, Design, Settings, StudyError
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.table import PLAN, joined_tables, plan_of, settings_of_rows
+from isonb_lab.claims.treated_runs import WATCHED, in_short
+from isonb_lab.claims.treatment import canonical
+from isonb_lab.methods import method_from, resolved
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.recordings import recorded
+from isonb_lab.runs.table import scan, series_table, table
+
+__all__ = ["study_of_runs"]
+
+
+def study_of_runs(
+    design: Design,
+    runs: str | Path,
+    *,
+    live: Mapping[str, Iterable[Record]] | None = None,
+    others: Mapping[str, Study] | None = None,
+) -> Study:
+    """The study of a design on the runs of a folder, each of which counts as planned.
+
+    An arm that the design knows has its name there; another has the name of its method and the options that aren't at
+    their default. Runs of one arm, suite and seed that differ in an option get it behind the arm's name, and runs of
+    one suite that differ in how they were trained get that behind the suite's: they aren't compared.
+
+    Args:
+        design: what the study compares.
+        runs: the folder of a sweep, of records, or of a recording.
+        live: records of runs that were just made, by their suite.
+        others: the studies that the design refers to, by name, of the same runs.
+
+    Raises
+        StudyError: for a folder without complete runs, or with damaged records.
+        RecordError: for a folder that can't be read.
+        RecordedError: for a recording that isn't as it was published.
+    """
+    every, logged = _read(Path(runs))
+    kinds = {cell.given["experiment"] for cell in plan_of(design.plan, design.size)}
+    every = every[every["experiment"].isin(kinds)]
+    settings = settings_of_rows(every)
+    suites = _suites(design, settings)
+    arms = _arms(design, settings, suites)
+    found = every.assign(arm=arms, suite=suites, source="recorded")
+    found = found.drop_duplicates(["suite", "arm", "seed"], ignore_index=True)
+    words = found[["suite", "arm", "seed"]].astype(str).agg(", ".join, axis=1) if len(found) else []
+    plan = found.assign(cell=words)[PLAN]
+    return Study(
+        design, *joined_tables(design, found, logged, plan, live or {}), tuple(live or {}), others=others or {}
+    )
+
+
+def _read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The table of the complete runs of a folder, and that of their series."""
+    if (folder / "runs.parquet").is_file():
+        recording = recorded(folder.name, folder.parent)
+        return recording.runs[recording.runs["status"] == "complete"], recording.series
+    home = folder / "records" if (folder / "records").is_dir() else folder
+    return _of_records(home, max((path.stat().st_mtime_ns for path in home.glob("*.json")), default=0))
+
+
+@functools.lru_cache(maxsize=1)
+def _of_records(folder: Path, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables of a folder of records, read once for all studies while ``newest``, the time of the last, stays."""
+    found = scan(folder)
+    if found.damaged:
+        first = found.damaged[0]
+        must, fix = "each record of the runs must be whole", "Delete it, or run the sweep again."
+        fail(StudyError, must, f"{len(found.damaged)} damaged; {first.path.name}: {first.reason}", fix)
+    records = [record for record in found.records.values() if record.status == "complete"]
+    if not records:
+        must, fix = "runs must be a folder with complete records", "Name the folder that isonb sweep wrote to."
+        fail(StudyError, must, f"none in {folder}", fix)
+    return table(records), series_table(records)
+
+
+def _suites(design: Design, settings: Sequence[Settings]) -> list[str]:
+    """The suite of each run; of one where runs were trained differently, with what tells them apart."""
+    names = [
+        design.suite(one) if design.suite else TASK_NAMES.get(str(one.get("task")), str(one.get("task")))
+        for one in settings
+    ]
+    trained = [
+        {column: value for column, value in one.items() if not column.startswith("method.") and column not in WATCHED}
+        if one["experiment"] == "finetune"
+        else {}
+        for one in settings
+    ]
+    return _told_apart(names, trained, names)
+
+
+def _arms(design: Design, settings: Sequence[Settings], suites: Sequence[str]) -> list[str]:
+    """The arm of each run; of several settings of one arm, suite and seed with the options in which they differ."""
+    names = [design.arm(one) or _in_words(one) for one in settings]
+    methods = [{column: value for column, value in one.items() if column.startswith("method.")} for one in settings]
+    places = list(zip(suites, names, strict=True))
+    seeds = [(*place, one.get("seed")) for place, one in zip(places, settings, strict=True)]
+    several = {seed[:2] for seed in seeds if seeds.count(seed) > 1} if len(set(seeds)) < len(seeds) else set()
+    return _told_apart(names, [one if at in several else {} for at, one in zip(places, methods, strict=True)], places)
+
+
+def _told_apart(names: Sequence[str], settings: Sequence[Settings], groups: Sequence[Any]) -> list[str]:
+    """Each name with the settings in which the members of its group differ."""
+    values: dict[Any, list[Settings]] = {}
+    for group, one in zip(groups, settings, strict=True):
+        values.setdefault(group, []).append(one)
+    differing = {group: _differing(some) for group, some in values.items()}
+    return [
+        ", ".join([name, *(in_short(column, one.get(column)) for column in differing[group])])
+        for name, one, group in zip(names, settings, groups, strict=True)
+    ]
+
+
+def _differing(settings: Sequence[Settings]) -> list[str]:
+    """The columns in which some settings differ."""
+    columns = sorted({column for one in settings for column in one})
+    return [column for column in columns if len({canonical(one.get(column)) for one in settings}) > 1]
+
+
+def _in_words(settings: Settings) -> str:
+    """A method and its options that aren't at their default: "entropy, weight 0.5"."""
+    name = str(settings["method.name"])
+    usual: dict[str, Any] = {}
+    with contextlib.suppress(InputError):  # a method that isn't installed here has all its options in its name
+        usual = {f"method.{option}": value for option, value in resolved(method_from(name)).items()}
+    options = [column for column in sorted(settings) if column.startswith("method.") and column != "method.name"]
+    told = [column for column in options if canonical(settings[column]) != canonical(usual.get(column))]
+    return ", ".join([name, *(in_short(column, settings[column]) for column in told)])

@@ -1,0 +1,146 @@
+"""A printed table of scores in the paper's layout, with ours beside it from every recording that has the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from isonb_lab.claims.design import PLAIN, Settings
+from isonb_lab.claims.printed import printed
+from isonb_lab.claims.study import Study
+from isonb_lab.claims.table import settings_of_rows
+from isonb_lab.claims.treated_runs import ADDED, by_regime, in_short, task_name, training_of
+from isonb_lab.claims.treatment import canonical
+from isonb_lab.places import grid_file
+from isonb_lab.statistics.seeds import student
+from isonb_lab.sweeps.cost import Estimate, estimate
+from isonb_lab.sweeps.grids import load_grid
+
+from .arms import OWN_CELLS
+
+__all__ = ["Beside", "beside", "gains", "price", "score_rows"]
+
+NO_SCORES = "relative|EV_|IsoScore|change"  # metrics of a printed table that are no scores
+WATCHED_BY = ("patience", "validations")  # settings that say little of a training
+Chosen = Callable[[Settings], bool]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The scores of one training regime on a task: those of plain training, and of a setting of a method, by seed."""
+
+    task: str
+    model: str
+    settings: str
+    plain: Mapping[int, float]
+    scores: Mapping[int, float]
+
+    @property
+    def gains(self) -> list[float]:
+        """What the method adds at the same seed."""
+        return [self.scores[seed] - self.plain[seed] for seed in self.scores.keys() & self.plain.keys()]
+
+
+def beside(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Beside]:
+    """Each regime of the study's runs in which a method ran beside plain training, once for each of its settings.
+
+    Args:
+        study: of any runs that train a model.
+        method: whether settings of a method are those that the table has.
+        tasks: as the paper prints them; ours on others aren't looked at.
+    """
+    runs = study.runs.dropna(subset="score")
+    settings = settings_of_rows(runs.drop(columns=list(ADDED), errors="ignore"))
+    known = [(str(run), one) for run, one in zip(runs["run_id"], settings, strict=True) if _task(one) in tasks]
+    scores = dict(zip(runs["run_id"], runs["score"], strict=True))
+    plain: dict[frozenset[tuple[str, str]], dict[int, float]] = {}
+    for run, one in known:
+        if one.get("method.name") == PLAIN:
+            plain.setdefault(training_of(one), {})[int(one["seed"])] = scores[run]
+    methods = {run: one for run, one in known if method(one) and training_of(one) in plain}
+    found = []
+    for name, some in by_regime(methods.items()).items():
+        by_setting: dict[frozenset[tuple[str, str]], dict[int, float]] = {}
+        for run in some:
+            by_setting.setdefault(_options(methods[run]), {})[int(methods[run]["seed"])] = scores[run]
+        varied = {column for column, _ in frozenset().union(*by_setting) - frozenset.intersection(*by_setting)}
+        for options, values in by_setting.items():
+            one = methods[some[0]]
+            told = [words for words in name.split(", ")[1:] if not words.startswith(WATCHED_BY)]
+            told += [in_short(column, value) for column, value in sorted(options) if column in varied]
+            found.append(Beside(_task(one), str(one["model"]), ", ".join(told), plain[training_of(one)], values))
+    return found
+
+
+def gains(found: Sequence[Beside]) -> pd.DataFrame:
+    """The gains in points with Student's 95% interval over seeds, from two seeds on.
+
+    Columns: model, task, metric (the settings, in words), gain, low, high: those of a printed gain.
+    """
+    rows = []
+    for one in found:
+        if len(one.gains) > 1:
+            mean = student([100 * gain for gain in one.gains])
+            rows.append((f"{one.model} (ours)", one.task, one.settings, mean.estimate, mean.low, mean.high))
+    return pd.DataFrame(rows, columns=["model", "task", "metric", "gain", "low", "high"])
+
+
+def score_rows(
+    paper: str, table: str, base: str, methods: Mapping[str, Sequence[Beside]], cell: Callable[[Iterable[float]], str]
+) -> list[dict[str, str]]:
+    """The table in the paper's layout: a row a printed task and encoder, then ours, or the price of what wasn't run.
+
+    Args:
+        paper: whose table.
+        table: "Table 1".
+        base: the printed name of plain training.
+        methods: by printed name of a method what :func:`beside` found.
+        cell: how several scores are printed.
+    """
+    theirs = printed_scores(paper, table, [base, *methods])
+    rows = []
+    for task in dict.fromkeys(theirs.index.get_level_values("task")):
+        rows += [{"task": task, "encoder": model} | dict(cells) for model, cells in theirs.loc[task].iterrows()]
+        ours = [(name, one) for name, found in methods.items() for one in found if one.task == task]
+        for name, one in ours:
+            words = f"{one.model} (ours{', ' * bool(one.settings)}{one.settings})"
+            rows.append(
+                {"task": task, "encoder": words, base: cell(one.plain.values()), name: cell(one.scores.values())}
+            )
+        if not ours:
+            cost = price([task])
+            words = f", planned: {cost.runs} runs, {cost.cpu_hours:.1f} h of one core" if cost else ""
+            rows.append({"task": task, "encoder": f"ours: not run{words}"})
+    return [{column: row.get(column, "–") for column in ("task", "encoder", base, *methods)} for row in rows]
+
+
+def printed_scores(paper: str, table: str, methods: Sequence[str]) -> pd.DataFrame:
+    """The printed scores as fractions, with their deviation: task, model, a column a method."""
+    numbers = printed(paper, table, percent=False, method=list(methods))
+    numbers = numbers[~numbers["metric"].str.contains(NO_SCORES)]
+    deviations = numbers["std"].map(" ({:.3f})".format).where(numbers["std"].notna(), "")
+    numbers = numbers.assign(text=numbers["value"].map("{:.3f}".format) + deviations)
+    index = ["task", "model"]
+    return numbers.pivot_table(index=index, columns="method", values="text", aggfunc=" / ".join, sort=False)
+
+
+def price(tasks: Sequence[str]) -> Estimate | None:
+    """What the planned runs of the papers' own cells on these tasks cost; None where none is planned."""
+    planned = {
+        run.run_id: run
+        for grid in OWN_CELLS
+        if grid_file(grid).is_file()
+        for run in load_grid(grid, "full")
+        if task_name(str(run.config["task"])).removesuffix(", joint") in tasks
+    }
+    return estimate(planned.values()) if planned else None
+
+
+def _task(settings: Settings) -> str:
+    return task_name(str(settings.get("task"))).removesuffix(", joint")
+
+
+def _options(settings: Settings) -> frozenset[tuple[str, str]]:
+    return frozenset((column, canonical(value)) for column, value in settings.items() if column.startswith("method."))

@@ -1,0 +1,77 @@
+"""A book that reads a reader's runs: arms and suites named from settings, verdicts of these runs, chapters on them."""
+
+from pathlib import Path
+
+import jupytext
+import nbformat
+import papermill
+import pytest
+
+from isonb_lab.claims.design import StudyError
+from isonb_lab.papers import istar
+from isonb_lab.papers.studies import load_study
+from isonb_lab.runs.record import read_record, write_record
+from tests.lab import own_runs
+
+BOOK = Path(__file__).resolve().parents[3] / "book"
+SST2, RTE = (f"{task} ({own_runs.BERT})" for task in ("SST-2", "RTE"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return own_runs.write(tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture(scope="module")
+def study(folder):
+    return load_study("istar", runs=folder)
+
+
+def test_arms_are_named_by_the_paper_or_by_method_and_options(study, folder):
+    assert set(study.suites) == {SST2, RTE}
+    assert {"none", "λ = -1", "λ = -5", "λ = +1", "CosReg", "softdecay", "entropy, weight 0.5"} <= set(study.arms)
+    duel = load_study("head_to_head", runs=folder)
+    assert {"I-STAR (lower), weight -1", "I-STAR (lower), weight -5", "I-STAR (raise)", "SoftDecay"} <= set(duel.arms)
+
+
+def test_runs_that_were_trained_differently_are_not_compared(tmp_path):
+    own_runs.write(tmp_path, tasks=["sst2"], methods={"none": 0})
+    record = read_record(next((tmp_path / "records").glob("*.json")))
+    other = type(record)(record.config | {"learning_rate": 0.5}, record.metrics, record.series, record.manifest)
+    write_record(tmp_path / "records", other)
+    suites = load_study("istar", runs=tmp_path).suites
+    assert len(suites) == 2
+    assert any(suite.endswith("learning rate 0.5") for suite in suites)
+
+
+def test_claims_are_judged_on_these_runs(study):
+    words = {one.claim.number: one.words for one in study.verdicts()}
+    book = {one.claim.number: one.words for one in load_study("istar").verdicts()}
+    assert words[9] == "contradicted"  # as made: the score rises with isotropy among the paper's weights on RTE
+    assert words[9] != book[9]
+    gain = next(one for one in istar.CLAIMS if one.number == 8).predictions[6]
+    cells = gain.evidence(study.home(gain), ())
+    assert cells[f"{SST2}, weight -1", 0] == pytest.approx(0.06)
+
+
+@pytest.mark.parametrize("make", [lambda folder: None, lambda folder: (folder / "a.json").write_text("{")])
+def test_a_folder_without_whole_records_is_refused(tmp_path, make):
+    make(tmp_path)
+    with pytest.raises(StudyError, match=r"got (none in|1 damaged)"):
+        load_study("istar", runs=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["istar", "istar_tables", "shrink_the_longest", "isolayer", "softdecay"])
+def test_a_chapter_reads_these_runs(name, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(BOOK / "papers")
+    nbformat.write(jupytext.read(BOOK / "papers" / f"{name}.md"), tmp_path / "chapter.ipynb")
+    made = papermill.execute_notebook(
+        tmp_path / "chapter.ipynb",
+        tmp_path / "made.ipynb",
+        parameters={"runs": str(folder)},
+        kernel_name="python3",
+        progress_bar=False,
+    )
+    shown = "\n".join(str(output) for cell in made.cells for output in cell.get("outputs", []))
+    assert own_runs.BERT in shown
