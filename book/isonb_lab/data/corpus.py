@@ -31,3 +31,8 @@ def sentences() -> list[Sentence]:
     """
     lines = Path(__file__).with_name("sentences.jsonl").read_text(encoding="utf-8").splitlines()
     return [Sentence(**json.loads(line)) for line in lines]
+
+
+def topics() -> list[str]:
+    """The topics present, sorted."""
+    return sorted({sentence.topic for sentence in sentences()})

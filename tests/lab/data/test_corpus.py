@@ -19,6 +19,7 @@ def test_size_variety_and_pairs():
     assert 40 <= max(lengths) <= 50
     assert len({s.register for s in every}) >= 5
     topics = Counter(s.topic for s in every)
+    assert corpus.topics() == sorted(topics)
     assert len(topics) >= 8
     assert min(topics.values()) >= 25
     pairs = [(s, found[s.paraphrase_of]) for s in every if s.paraphrase_of]
