@@ -30,11 +30,11 @@ def chosen_layers(layers: Layers, depth: int) -> list[int]:
     """
     if layers == "all":
         return list(range(1, depth)) or [0]
-    wanted = [layers] if isinstance(layers, int) else list(layers)
-    if not wanted or any(not isinstance(layer, int) or not -depth <= layer < depth for layer in wanted):
+    indices = [layers] if isinstance(layers, int) else list(layers)
+    if not indices or any(not isinstance(layer, int) or not -depth <= layer < depth for layer in indices):
         fix = 'Layer 0 is the embedding output; "all" means 1..L.'
         fail(ShapeError, f"layers must name some of the {depth} hidden states", f"layers {layers!r}", fix)
-    return wanted
+    return indices
 
 
 def _first(state: Tensor, mask: Tensor | None) -> Tensor:
@@ -166,11 +166,11 @@ def points_from_hidden_states(
     >>> tuple(points.shape), mask.tolist()
     ((4, 3), [True, False, True, False])
     """
-    wanted = chosen_layers(layers, len(hidden_states))
-    kept = None if include_pads else mask
-    checked = [check_points(hidden_states[layer], kept, name="hidden_states", points=0) for layer in wanted]
+    indices = chosen_layers(layers, len(hidden_states))
+    real_mask = None if include_pads else mask
+    checked = [check_points(hidden_states[layer], real_mask, name="hidden_states", points=0) for layer in indices]
     points = torch.cat([state.flatten(0, -2) for state, _ in checked])
-    return points, None if kept is None else torch.cat([real.flatten() for _, real in checked if real is not None])
+    return points, None if real_mask is None else torch.cat([real.flatten() for _, real in checked if real is not None])
 
 
 @validated

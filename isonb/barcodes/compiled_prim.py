@@ -12,26 +12,28 @@ from isonb.numerics.compiled import IN_ORDER, np, run
 ALL = torch.empty(0, 0, dtype=torch.bool, device="cpu")  # no mask
 
 
-def prim(x: Tensor, real: Tensor | None, given: bool = False) -> tuple[Tensor, Tensor]:
-    """Edges (b, n-1, 2) of the least trees of clouds (b, n, d), and their lengths (b, n-1); ``given``: of distances.
+def prim(x: Tensor, real: Tensor | None, precomputed: bool = False) -> tuple[Tensor, Tensor]:
+    """Edges (b, n-1, 2) of the least trees of clouds (b, n, d), and their lengths (b, n-1).
+
+    With ``precomputed`` of distances (b, n, n).
 
     The longest first, equal ones by the edge number, the lower end of each first. A row off the mask hangs on the first
     real one, at 0, behind all others.
     """
     b, n, _ = x.shape
     edges, lengths = torch.empty(b, n - 1, 2, dtype=torch.long), x.new_empty(b, n - 1)
-    run(_prim, IN_ORDER, x, ALL if real is None else real, int(given), edges, lengths)
+    run(_prim, IN_ORDER, x, ALL if real is None else real, int(precomputed), edges, lengths)
     return edges, lengths
 
 
-def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:  # noqa: PLR0915 - a second call is a tenth
+def _prim(x: Any, real: Any, precomputed: int, edges: Any, lengths: Any) -> None:  # noqa: PLR0915 - a second call is a tenth
     """The free nodes stand side by side, a coordinate a row, so that every loop over them runs on whole vectors.
 
     Under the coordinates, of which there are none for distances, stand the distance to the node that joined last, the
     key, and the edge it stands for: the node in the tree, and the free one.
     """
-    clouds, n, d = len(x), x.shape[1], 0 if given else x.shape[2]
-    columns, own, place = np.empty((d + 4, n)), np.empty(d), np.empty(n, np.int64)
+    clouds, n, d = len(x), x.shape[1], 0 if precomputed else x.shape[2]
+    columns, current, place = np.empty((d + 4, n)), np.empty(d), np.empty(n, np.int64)
     gap, key, near, free = columns[d], columns[d + 1], columns[d + 2], columns[d + 3]
     square, number, order, other = np.empty(n - 1), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for c in range(clouds):
@@ -52,14 +54,14 @@ def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:  # n
                 square[n - 2 - filled] = -1.0
                 filled += 1
         for t in range(d):
-            own[t] = x[c, max(first, 0), t]
+            current[t] = x[c, max(first, 0), t]
         node, line = float(first), 0
         while m > 0:
             for j in range(m):
                 gap[j] = 0.0 if d else x[c, int(node), int(free[j])]
             for t in range(d):
                 for j in range(m):
-                    gap[j] += (columns[t, j] - own[t]) * (columns[t, j] - own[t])
+                    gap[j] += (columns[t, j] - current[t]) * (columns[t, j] - current[t])
             best = float("inf")
             for j in range(m):
                 nearer = (gap[j] < key[j]) | ((gap[j] == key[j]) & (node < near[j]))
@@ -68,8 +70,8 @@ def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:  # n
                 best = min(best, key[j])
             least = float(n) * n
             for j in range(m):
-                its = min(near[j], free[j]) * n + max(near[j], free[j])
-                least = min(least, its if key[j] == best else float(n) * n)
+                number_of_edge = min(near[j], free[j]) * n + max(near[j], free[j])
+                least = min(least, number_of_edge if key[j] == best else float(n) * n)
             low = int(least) // n
             high = int(least) - low * n
             edges[c, line, 0], edges[c, line, 1], square[line] = low, high, best
@@ -77,7 +79,7 @@ def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:  # n
             p = min(place[low], place[high])  # one of the two has joined
             node, m = free[p], m - 1
             for t in range(d):
-                own[t], columns[t, p] = columns[t, p], columns[t, m]
+                current[t], columns[t, p] = columns[t, p], columns[t, m]
             key[p], near[p], free[p] = key[m], near[m], free[m]
             place[int(free[p])] = p
             place[int(node)] = n

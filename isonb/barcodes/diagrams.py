@@ -47,12 +47,12 @@ def to_diagrams(barcode: Sequence[Any], layout: str = "ripser") -> Any:
     if layout not in LAYOUTS:
         fail(InputError, f"layout must be one of {', '.join(LAYOUTS)}", repr(layout), "See the table of the docstring.")
     if layout == "giotto":
-        several = barcode if all(isinstance(one, list) for one in barcode) else [barcode]
-        deepest = {len(one) for one in several}
+        several = barcode if all(isinstance(entry, list) for entry in barcode) else [barcode]
+        deepest = {len(entry) for entry in several}
         if len(deepest) != 1 or 0 in deepest:
             fix = "Compute all of them with the same max_dim."
             fail(ShapeError, "barcodes must have the same number of dimensions, one or more", sorted(deepest), fix)
-        return _padded([_diagrams(one) for one in several]).numpy()
+        return _padded([_diagrams(entry) for entry in several]).numpy()
     diagrams = _diagrams(barcode)
     if layout == "ripser":
         return [diagram.numpy() for diagram in diagrams]
@@ -82,11 +82,14 @@ def from_diagrams(diagrams: Any, *, keep_infinite: bool = False) -> list[Any]:
             fail(ShapeError, "an array must have shape (barcodes, bars, 3)", f"shape {tuple(diagrams.shape)}", fix)
         top = int(diagrams[..., 2].max()) + 1 if diagrams.numel() else 0
         real = diagrams[..., 0] < diagrams[..., 1]
-        every = [[one[its & (one[:, 2] == k), :2] for k in range(top)] for one, its in zip(diagrams, real, strict=True)]
-        return [[_bars(diagram, keep_infinite) for diagram in one] for one in every]
+        every = [
+            [entry[positive & (entry[:, 2] == k), :2] for k in range(top)]
+            for entry, positive in zip(diagrams, real, strict=True)
+        ]
+        return [[_bars(diagram, keep_infinite) for diagram in entry] for entry in every]
     try:
-        if all(isinstance(one, tuple) and isinstance(one[0], Integral) for one in diagrams):
-            top = max((one[0] for one in diagrams), default=-1) + 1
+        if all(isinstance(entry, tuple) and isinstance(entry[0], Integral) for entry in diagrams):
+            top = max((entry[0] for entry in diagrams), default=-1) + 1
             diagrams = [[bar for dimension, bar in diagrams if dimension == k] for k in range(top)]
         return [_bars(_floating(diagram), keep_infinite) for diagram in diagrams]
     except (TypeError, ValueError, RuntimeError) as error:
@@ -99,7 +102,7 @@ def from_diagrams(diagrams: Any, *, keep_infinite: bool = False) -> list[Any]:
 def _diagrams(barcode: Sequence[Any]) -> list[Tensor]:
     """The diagrams (bars, 2) of a barcode on the CPU, least persistent first."""
     try:
-        pairs = [one.diagram if isinstance(one, Persistence) else torch.stack(one, -1) for one in barcode]
+        pairs = [entry.diagram if isinstance(entry, Persistence) else torch.stack(entry, -1) for entry in barcode]
         return [pair.detach().flip(0).cpu() for pair in pairs]
     except (TypeError, RuntimeError) as error:
         fix = "Pass what rips_barcode returns."
@@ -110,12 +113,12 @@ def _padded(barcodes: list[list[Tensor]]) -> Tensor:
     """Diagrams (bars, 2) by barcode and dimension as one tensor (barcodes, bars, 3)."""
     columns = []
     for k, several in enumerate(zip(*barcodes, strict=True)):
-        bars = [one[(one[:, 0] < one[:, 1]) & torch.isfinite(one[:, 1])] for one in several]
-        least = min((float(one.min()) for one in bars if len(one)), default=0.0)
+        bars = [entry[(entry[:, 0] < entry[:, 1]) & torch.isfinite(entry[:, 1])] for entry in several]
+        least = min((float(entry.min()) for entry in bars if len(entry)), default=0.0)
         size = max(1, *map(len, bars))
         block = torch.full((len(bars), size, 3), least, dtype=several[0].dtype)
-        for row, one in zip(block, bars, strict=True):
-            row[: len(one), :2] = one
+        for row, entry in zip(block, bars, strict=True):
+            row[: len(entry), :2] = entry
         block[..., 2] = k
         columns.append(block)
     return torch.cat(columns, 1)
@@ -136,6 +139,6 @@ def _bars(diagram: Tensor, keep_infinite: bool) -> Pair:
     if not bool((death >= birth).all()):
         fix = "Pass births in the first column and deaths in the second."
         fail(DegenerateError, "no bar may end before its birth", diagram[~(death >= birth)][0].tolist(), fix)
-    kept = torch.ones_like(birth, dtype=torch.bool) if keep_infinite else torch.isfinite(death)
-    order = (death - birth).detach()[kept].argsort(descending=True, stable=True)
-    return birth[kept][order], death[kept][order]
+    selected = torch.ones_like(birth, dtype=torch.bool) if keep_infinite else torch.isfinite(death)
+    order = (death - birth).detach()[selected].argsort(descending=True, stable=True)
+    return birth[selected][order], death[selected][order]

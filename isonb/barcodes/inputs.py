@@ -32,7 +32,7 @@ SCIPY = (
 
 
 class MetricInput(NamedTuple):
-    """Checked points (..., n, d), or where ``given`` their distances (..., n, n), with a mask (..., n).
+    """Checked points (..., n, d), or where ``precomputed`` their distances (..., n, n), with a mask (..., n).
 
     A distance of points is the Euclidean one, or ``squares`` times its square where that isn't 0. Bars come in
     ``dtype``; pairs farther than ``most`` are never joined.
@@ -41,38 +41,38 @@ class MetricInput(NamedTuple):
     x: Tensor
     mask: Tensor | None
     dtype: torch.dtype
-    given: bool = False
+    precomputed: bool = False
     squares: float = 0.0
     most: float = math.inf
 
     def tree(self) -> Tree:
         """Edges of the spanning tree, which of them are real, and lengths, as by :func:`tree_edges`."""
         x = self.x
-        if self.given and self.most < math.inf and bool((apart := torch.isinf(x)).any()):
-            near = x.detach().masked_fill(apart, 0)
-            x = (near / power_of_two(near.max())).masked_fill(apart, 4)  # the others are below 2
-        return tree_edges(x, self.mask, self.given)
+        if self.precomputed and self.most < math.inf and bool((disconnected := torch.isinf(x)).any()):
+            near = x.detach().masked_fill(disconnected, 0)
+            x = (near / power_of_two(near.max())).masked_fill(disconnected, 4)  # the others are below 2
+        return tree_edges(x, self.mask, self.precomputed)
 
-    def lengths(self, edges: Tensor, known: Tensor | None = None) -> Tensor:
-        """Lengths (..., m) of edges (..., m, 2), differentiable; ``known`` those of :func:`tree_edges`."""
-        if self.given:
+    def lengths(self, edges: Tensor, constant_lengths: Tensor | None = None) -> Tensor:
+        """Lengths (..., m) of edges (..., m, 2), differentiable; ``constant_lengths`` those of :func:`tree_edges`."""
+        if self.precomputed:
             return lengths_in(self.x, edges)
-        lengths = edge_lengths(self.x, edges, known)
+        lengths = edge_lengths(self.x, edges, constant_lengths)
         return check_overflow(
             (self.squares * lengths.square()).to(self.dtype) if self.squares else lengths, "distances"
         )
 
     def weights(self) -> Tensor:
         """Numbers (n, n) in the order of the distances of one cloud, in float64 where they are those of points."""
-        return self.x if self.given else squared_distances(localized(precise(self.x)))
+        return self.x if self.precomputed else squared_distances(localized(precise(self.x)))
 
 
-def tree_edges(x: Tensor, mask: Tensor | None, given: bool = False) -> Tree:
+def tree_edges(x: Tensor, mask: Tensor | None, precomputed: bool = False) -> Tree:
     """Of the spanning tree of a checked cloud: edges (..., n-1, 2), the lower end first; which join two real rows.
 
     With them the Euclidean lengths (..., n-1) as constants, where they are known.
     """
-    edges, lengths = (tree_of_distances(x, mask), None) if given else spanning_tree(x, mask)
+    edges, lengths = (tree_of_distances(x, mask), None) if precomputed else spanning_tree(x, mask)
     return edges, None if mask is None else mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1), lengths
 
 
@@ -89,20 +89,20 @@ def metric_input(
         if some := threshold is not None and isinstance(x, Tensor) and x.is_floating_point():
             most = min(most, _longest(x))
         cut = some and most < math.inf
-        given, mask = check_cloud(x.clamp(max=most) if cut else x, mask, name, single=single)
+        distances, mask = check_cloud(x.clamp(max=most) if cut else x, mask, name, single=single)
         if cut:
             far = x.detach() > most
-            given = torch.where(far | far.mT, x.to(given.dtype), given)
-        return MetricInput(given, mask, given.dtype, True, most=most)
+            distances = torch.where(far | far.mT, x.to(distances.dtype), distances)
+        return MetricInput(distances, mask, distances.dtype, True, most=most)
     x, mask = check_cloud(x, mask, "euclidean", single=single)
     if name == "euclidean":
         return MetricInput(x, mask, x.dtype, most=most)
     if name in SQUARES:
         points = x if name == "sqeuclidean" else _directions(x, mask, name)
         return MetricInput(points, mask, x.dtype, squares=SQUARES[name], most=most)
-    given = torch.cdist(precise(x), precise(x), EXPONENTS[name]) if name in EXPONENTS else _by_scipy(x, mask, name)
-    given, mask = check_cloud(given.to(x.dtype), mask, "precomputed")
-    return MetricInput(given, mask, x.dtype, True, most=most)
+    distances = torch.cdist(precise(x), precise(x), EXPONENTS[name]) if name in EXPONENTS else _by_scipy(x, mask, name)
+    distances, mask = check_cloud(distances.to(x.dtype), mask, "precomputed")
+    return MetricInput(distances, mask, x.dtype, True, most=most)
 
 
 def _length(threshold: Any) -> float:
@@ -164,15 +164,15 @@ def _by_scipy(x: Tensor, mask: Tensor | None, metric: Metric) -> Tensor:
         fail(InputError, f"metric must be one of {names} where a gradient is asked for", repr(metric), fix)
     points = x.detach().cpu().flatten(0, -3) if x.ndim > 2 else x.detach().cpu().unsqueeze(0)
     masks = torch.ones(points.shape[:2], dtype=torch.bool) if mask is None else mask.cpu().view(points.shape[:2])
-    given = points.new_zeros(*points.shape[:2], points.shape[1])
-    for one, real, its in zip(points, masks, given, strict=True):
+    distances = points.new_zeros(*points.shape[:2], points.shape[1])
+    for one, real, block in zip(points, masks, distances, strict=True):
         rows = real.nonzero().squeeze(-1)
         try:
-            found = squareform(pdist(one[rows].numpy(), metric))
+            condensed = squareform(pdist(one[rows].numpy(), metric))
         except (ValueError, TypeError) as error:
             fix = "See scipy.spatial.distance.pdist for the names."
             if isinstance(metric, str) and metric not in SCIPY:
                 fix = _nearest(metric)
             fail(InputError, "metric must be one that scipy takes for these points", f"{metric!r} ({error})", fix)
-        its.index_put_((rows.unsqueeze(1), rows), torch.as_tensor(found, dtype=x.dtype))
-    return given.view(*x.shape[:-1], x.shape[-2]).to(x.device)
+        block.index_put_((rows.unsqueeze(1), rows), torch.as_tensor(condensed, dtype=x.dtype))
+    return distances.view(*x.shape[:-1], x.shape[-2]).to(x.device)

@@ -55,7 +55,7 @@ def by_boruvka(weights: Tensor) -> Tensor:
     b, n, _ = weights.shape
     node = torch.arange(n, device=weights.device)
     component, edges = node.expand(b, n), node.new_zeros(b, n, 2)
-    for left in range((n - 1).bit_length(), 0, -1):
+    for rounds in range((n - 1).bit_length(), 0, -1):
         weights.masked_fill_(component.unsqueeze(1) == component.unsqueeze(2), math.inf)
         pick = _cheapest_exits(weights, component, node)
         alive = pick < n * n
@@ -67,7 +67,7 @@ def by_boruvka(weights: Tensor) -> Tensor:
         stays = ~alive | ((onto.gather(1, onto) == node) & (node < onto))
         edges = torch.where(stays.unsqueeze(-1), edges, ends)
         root = torch.where(stays, node, onto)
-        for _ in range(left):
+        for _ in range(rounds):
             root = root.gather(1, root)
         component = root.gather(1, component)
     slot = node[:-1].expand(b, n - 1)
@@ -81,8 +81,8 @@ def _cheapest_exits(weights: Tensor, component: Tensor, node: Tensor) -> Tensor:
     weight, mate = weights.min(-1)  # the first of equals, which is the lowest edge number
     number = torch.minimum(node, mate) * n + torch.maximum(node, mate)
     best = weight.new_full((b, n), math.inf).scatter_reduce(1, component, weight, "amin")
-    wanted = (weight == best.gather(1, component)) & (weight < math.inf)
-    number = torch.where(wanted, number, n * n)
+    is_cheapest = (weight == best.gather(1, component)) & (weight < math.inf)
+    number = torch.where(is_cheapest, number, n * n)
     return number.new_full((b, n), n * n).scatter_reduce(1, component, number, "amin")
 
 
@@ -99,6 +99,6 @@ def joined(component: Tensor, joining: Tensor, sides: Tensor) -> Tensor:
     return onto[component]
 
 
-def apart(weights: Tensor, real: Tensor | None) -> Tensor:
+def mask_pairs(weights: Tensor, real: Tensor | None) -> Tensor:
     """The weights (b, n, n), in place, with those to rows off the mask (b, n) beyond all others."""
     return weights if real is None else weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), FAR)

@@ -27,12 +27,12 @@ DOUBTS = 4  # pairs in doubt a point from which finer weights are cheaper than d
 def by_product(points: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
     """Edges (b, n-1, 2) of the least trees of clouds (b, n, d) and their lengths, in the order of ``prim``."""
     wide, most = points.dtype == torch.float64, DOUBTS * points.shape[1]
-    finer = prim if wide else lambda some, its: by_product(precise(some), its)
+    finer = prim if wide else lambda some, row_mask: by_product(precise(some), row_mask)
     edges, pairs, count = _grown(points, real, most)
     if bool((count != 0).any()):
         for c in ((count > 0) & (count <= most)).nonzero().flatten().tolist():
-            its = None if real is None else real[c]
-            edges[c] = _least(points[c], its, torch.cat([edges[c], pairs[c, : count[c]]]))
+            row_mask = None if real is None else real[c]
+            edges[c] = _least(points[c], row_mask, torch.cat([edges[c], pairs[c, : count[c]]]))
         if bool((many := (count > most) | (count < 0)).any()):
             edges[many] = finer(points[many], None if real is None else real[many])[0]
     lengths = points.new_empty(edges.shape[:2])
@@ -57,14 +57,14 @@ def _least(points: Tensor, real: Tensor | None, pairs: Tensor) -> Tensor:
         square = torch.where(real[ends].all(-1), square, math.inf)
     order = (ends[:, 0] * n + ends[:, 1]).argsort()
     ends = ends[order[square[order].argsort(stable=True)]]
-    component, kept = torch.arange(n), torch.zeros(len(ends), dtype=torch.bool)
+    component, selected = torch.arange(n), torch.zeros(len(ends), dtype=torch.bool)
     while len(out := (component[ends[:, 0]] != component[ends[:, 1]]).nonzero().squeeze(-1)):
         sides = component[ends[out]]
         best = torch.full_like(component, len(ends)).scatter_reduce(0, sides.T.flatten(), out.repeat(2), "amin")
         joining = (best < len(ends)).nonzero().squeeze(-1)
-        kept[best[joining]] = True
+        selected[best[joining]] = True
         component = joined(component, joining, component[ends[best[joining]]])
-    return ends[kept]
+    return ends[selected]
 
 
 def _grown(points: Tensor, real: Tensor | None, most: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -91,7 +91,7 @@ def _grow(  # noqa: PLR0915 - a second call is a tenth
     A minimum and the search for it are two loops, because each of them alone runs on whole vectors.
     """
     clouds, n = weights.shape[:2]
-    key, joined, place, slack, high, known, norm = room
+    key, joined, place, slack, high, join_weight, norm = room
     for c in range(clouds):
         matrix, first, count[c] = weights[c], 0, 0
         largest = matrix[0, 0]
@@ -139,10 +139,10 @@ def _grow(  # noqa: PLR0915 - a second call is a tenth
                             if min(i, j) * n + max(i, j) < number:
                                 node, number = j, min(i, j) * n + max(i, j)
                             break
-            known[k] = best  # by which the next one joins
+            join_weight[k] = best  # by which the next one joins
         high[:], joined[:] = -far, -far
         for k in range(n - 1):
-            node, best = edges[c, k, 1], known[k]
+            node, best = edges[c, k, 1], join_weight[k]
             row, before, parent = matrix[node], place[node], 0
             for j in range(n):
                 if row[j] == best and place[j] < before:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import torch
 from torch import Tensor
@@ -88,9 +88,9 @@ def h0_barcode(
 
 def _h0(cloud: MetricInput) -> Pair:
     """Bars and edges, longest first, equal ones by their edges, those of masked rows last."""
-    edges, real, known = cloud.tree()
-    lengths = cloud.lengths(edges, known)
-    if known is None:
+    edges, real, constant_lengths = cloud.tree()
+    lengths = cloud.lengths(edges, constant_lengths)
+    if constant_lengths is None:
         edges, lengths = longest_first(edges, lengths, real, cloud.x.shape[-2])
     if cloud.mask is None:
         return lengths, edges
@@ -114,35 +114,23 @@ class Persistence(NamedTuple):
     dimension: int
 
 
+class _Options(TypedDict, total=False):
+    metric: Metric
+    threshold: float
+    keep_infinite: bool
+
+
 @overload
 def rips_barcode(
-    x: Tensor,
-    max_dim: int = 1,
-    *,
-    metric: Metric = "euclidean",
-    threshold: float = math.inf,
-    keep_infinite: bool = False,
-    return_generators: Literal[False] = False,
+    x: Tensor, max_dim: int = 1, *, return_generators: Literal[False] = False, **options: Unpack[_Options]
 ) -> list[Pair]: ...
 @overload
 def rips_barcode(
-    x: Tensor,
-    max_dim: int = 1,
-    *,
-    metric: Metric = "euclidean",
-    threshold: float = math.inf,
-    keep_infinite: bool = False,
-    return_generators: Literal[True],
+    x: Tensor, max_dim: int = 1, *, return_generators: Literal[True], **options: Unpack[_Options]
 ) -> list[Persistence]: ...
 @overload
 def rips_barcode(
-    x: Clouds,
-    max_dim: int = 1,
-    *,
-    metric: Metric = "euclidean",
-    threshold: float = math.inf,
-    keep_infinite: bool = False,
-    return_generators: bool = False,
+    x: Clouds, max_dim: int = 1, *, return_generators: bool = False, **options: Unpack[_Options]
 ) -> list[list[Any]]: ...
 @validated
 def rips_barcode(
@@ -192,16 +180,16 @@ def rips_barcode(
     Persistence(pairing=tensor([[ 0,  3, -1, -1]]), diagram=tensor([[4.5000, inf]]), dimension=1)
     """
     if isinstance(x, list | tuple):
-        options: dict[str, Any] = {"metric": metric, "threshold": threshold, "keep_infinite": keep_infinite}
+        options: _Options = {"metric": metric, "threshold": threshold, "keep_infinite": keep_infinite}
         return [rips_barcode(one, max_dim, return_generators=return_generators, **options) for one in x]
     cloud = metric_input(x, None, metric, threshold=threshold, single=True)
     top: Any = max_dim  # numpy's integers too
     if isinstance(top, bool) or not isinstance(top, Integral) or int(top) < 0:
         fail(InputError, "max_dim must be a dimension, 0 or more", repr(max_dim), "1 gives components and loops.")
-    found = _barcode(cloud, int(top), keep_infinite, return_generators)
+    result = _barcode(cloud, int(top), keep_infinite, return_generators)
     if return_generators:
-        return [Persistence(pairing, torch.stack(bars, -1), k) for k, (bars, pairing) in enumerate(found)]
-    return [bars for bars, _ in found]
+        return [Persistence(pairing, torch.stack(bars, -1), k) for k, (bars, pairing) in enumerate(result)]
+    return [bars for bars, _ in result]
 
 
 def barcode_of(x: Tensor, max_dim: int) -> list[Pair]:
@@ -214,19 +202,19 @@ def _barcode(
 ) -> list[tuple[Pair, Tensor]]:
     """Births and deaths (m,) of each dimension with their pairing (m, 3 or 4), in H0 only if ``vertices`` are asked."""
     deaths, edges = _h0(cloud)
-    apart = int((deaths.detach() > cloud.most).sum()) if cloud.most < math.inf else 0
-    deaths, edges = deaths[apart:], edges[apart:]
+    n_cut = int((deaths.detach() > cloud.most).sum()) if cloud.most < math.inf else 0
+    deaths, edges = deaths[n_cut:], edges[n_cut:]
     pairing = edges
     if vertices:
-        dying, left = _elders(edges.flip(0), len(cloud.x))
+        dying, survivors = _elders(edges.flip(0), len(cloud.x))
         pairing = torch.cat([dying.flip(0).unsqueeze(1), edges], 1)
         if infinite:
-            pairing = torch.cat([torch.nn.functional.pad(left.unsqueeze(1), (0, 2), value=-1), pairing])
+            pairing = torch.cat([torch.nn.functional.pad(survivors.unsqueeze(1), (0, 2), value=-1), pairing])
     if infinite:
-        deaths = torch.cat([deaths.new_full((apart + 1,), math.inf), deaths])
+        deaths = torch.cat([deaths.new_full((n_cut + 1,), math.inf), deaths])
     barcode = [((torch.zeros_like(deaths), deaths), pairing)]
     if max_dim > 0:
-        barcode += [_bars(cloud, *found, infinite) for found in _generators(cloud, max_dim)]
+        barcode += [_bars(cloud, *result, infinite) for result in _generators(cloud, max_dim)]
     return barcode
 
 
@@ -300,9 +288,9 @@ def _generators(cloud: MetricInput, max_dim: int) -> list[Generators]:
     raise missing("rips_barcode above H0", "giotto-ph or gudhi", "topology")
 
 
-def _edges(found: Any, width: int) -> Tensor:
+def _edges(result: Any, width: int) -> Tensor:
     """Found edges as (m, width) vertices, the lower end of each first."""
-    return torch.as_tensor(found, dtype=torch.long).reshape(-1, width // 2, 2).sort(-1).values.flatten(1)
+    return torch.as_tensor(result, dtype=torch.long).reshape(-1, width // 2, 2).sort(-1).values.flatten(1)
 
 
 Backend = Callable[[Tensor, float, int], tuple[list[Any], list[Any]]]
@@ -313,8 +301,8 @@ def _giotto() -> Backend:
 
     def run(ranks: Tensor, most: float, max_dim: int) -> tuple[list[Any], list[Any]]:
         options = {"metric": "precomputed", "return_generators": True, "n_threads": torch.get_num_threads()}
-        found = ripser_parallel(ranks.numpy(), maxdim=max_dim, thresh=most, **options)
-        _, finite, _, endless = found["gens"]
+        result = ripser_parallel(ranks.numpy(), maxdim=max_dim, thresh=most, **options)
+        _, finite, _, endless = result["gens"]
         return list(finite), list(endless)
 
     return run

@@ -28,15 +28,15 @@ class Choice(NamedTuple):
 
 def entropy_term(bars: Tensor, choice: Choice) -> Tensor:
     """Entropy (C,) of the kept bars of each barcode (C, bars), plus ``in_cluster`` times the mean of the others."""
-    real, kept = _chosen(bars.detach(), choice)
+    real, selected = _chosen(bars.detach(), choice)
     empty = ~real.any(-1, keepdim=True)  # all points equal, or no loop: the term is 0
-    entropy = persistent_entropy(torch.where(empty, 1.0, bars), mask=kept | empty)
+    entropy = persistent_entropy(torch.where(empty, 1.0, bars), mask=selected | empty)
     if choice.normalize:
-        entropy = entropy / _largest_entropy(kept, bars.dtype)
+        entropy = entropy / _largest_entropy(selected, bars.dtype)
     entropy = torch.where(empty.squeeze(-1), 0.0, entropy)
     if choice.in_cluster == 0:
         return entropy
-    noise = real & ~kept
+    noise = real & ~selected
     return entropy + choice.in_cluster * torch.where(noise, bars, 0.0).sum(-1) / noise.sum(-1).clamp_min(1)
 
 
@@ -58,9 +58,9 @@ def _chosen(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor]:
     return real, prominent_bars(bars, choice.keep_breaking) if choice.select else real
 
 
-def _largest_entropy(kept: Tensor, dtype: torch.dtype) -> Tensor:
+def _largest_entropy(selected: Tensor, dtype: torch.dtype) -> Tensor:
     """The logarithm of the number of kept bars; of fewer than two, whose entropy is 0, that of three."""
-    count = kept.sum(-1).to(dtype)
+    count = selected.sum(-1).to(dtype)
     return torch.where(count > 1, count, 3.0).log()
 
 
@@ -70,9 +70,9 @@ def value_and_slopes(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor, Tens
     With :math:`p_k = l_k / L` of the kept bars, :math:`\partial H / \partial l_k = -(\ln p_k + H) / L`; of nearly
     equal bars the two terms nearly cancel, so all of it is computed in the widest type of the device.
     """
-    real, kept = _chosen(bars, choice)
+    real, selected = _chosen(bars, choice)
     dtype, bars = bars.dtype, precise(bars)
-    own = torch.where(kept, bars, 0.0)
+    own = torch.where(selected, bars, 0.0)
     longest = own.amax(-1, keepdim=True)
     unit = torch.where(longest > 0, longest, 1.0)
     shares = own / unit
@@ -81,12 +81,12 @@ def value_and_slopes(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor, Tens
     value = torch.special.entr(shares).sum(-1, keepdim=True)
     logs = shares.clamp_min(torch.finfo(bars.dtype).tiny).log()
     slopes = torch.where(shares > 0, -(logs + value) / total / unit, 0.0)
-    most = _largest_entropy(kept, bars.dtype).unsqueeze(-1)
+    most = _largest_entropy(selected, bars.dtype).unsqueeze(-1)
     of_most = value / most
     if choice.normalize:
         value, slopes = of_most, slopes / most
     if choice.in_cluster:
-        noise = real & ~kept
+        noise = real & ~selected
         share = torch.where(noise, choice.in_cluster / noise.sum(-1, keepdim=True).clamp_min(1).to(bars.dtype), 0.0)
         value, slopes = value + (share * bars).sum(-1, keepdim=True), slopes + share
     return value.squeeze(-1).to(dtype), slopes.to(dtype), of_most.squeeze(-1).to(dtype)
@@ -97,10 +97,12 @@ class _TreeEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, clouds: Tensor, edges: Tensor, real: Tensor | None, known: Tensor | None, choice: Choice
+        ctx: Any, clouds: Tensor, edges: Tensor, real: Tensor | None, constant_lengths: Tensor | None, choice: Choice
     ) -> tuple[Tensor, Tensor]:
         ends = numbered(edges, clouds.shape[1])
-        lengths = lengths_between(clouds.flatten(0, 1), ends) if known is None else known.flatten()
+        lengths = (
+            lengths_between(clouds.flatten(0, 1), ends) if constant_lengths is None else constant_lengths.flatten()
+        )
         value, slopes, share = value_and_slopes(_bars(lengths.view(edges.shape[:-1]), real), choice)
         ctx.save_for_backward(clouds, edges, real, ends, lengths, slopes)
         ctx.choice = choice

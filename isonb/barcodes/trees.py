@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.compiled_prim import prim
-from isonb.barcodes.parallel_trees import apart, joined, parallel_trees
+from isonb.barcodes.parallel_trees import joined, mask_pairs, parallel_trees
 from isonb.barcodes.product_trees import by_product
 from isonb.numerics.compiled import can_compile
 from isonb.numerics.dispatch import tree_algorithm
@@ -67,7 +67,9 @@ def tree_of_distances(matrix: Tensor, mask: Tensor | None = None) -> Tensor:
     real = None if mask is None else mask.reshape(-1, n)
     weights = weights / power_of_two(largest(weights, (-2, -1)))
     weights = torch.minimum(weights, weights.mT).contiguous()
-    edges = prim(weights, real, given=True)[0] if can_compile(weights) else parallel_trees(apart(weights, real))
+    edges = (
+        prim(weights, real, precomputed=True)[0] if can_compile(weights) else parallel_trees(mask_pairs(weights, real))
+    )
     return edges.view(*matrix.shape[:-2], n - 1, 2)
 
 
@@ -80,7 +82,7 @@ def _in_parallel(points: Tensor, real: Tensor | None) -> tuple[Tensor, None]:
         weights = squared_gaps(exact, torch.arange(n), torch.arange(n).expand(b, n, n))
     else:
         weights = squared_distances(localized(exact, real)).to(points.dtype)
-    return parallel_trees(apart(torch.minimum(weights, weights.mT), real)), None
+    return parallel_trees(mask_pairs(torch.minimum(weights, weights.mT), real)), None
 
 
 def _by_neighbours(points: Tensor, real: Tensor | None) -> Tree:
@@ -88,8 +90,8 @@ def _by_neighbours(points: Tensor, real: Tensor | None) -> Tree:
     real = points.new_ones(points.shape[:2], dtype=torch.bool) if real is None else real
     edges = torch.zeros(len(real), points.shape[1] - 1, 2, dtype=torch.long, device=points.device)
     lengths, joins = points.new_zeros(edges.shape[:2]), real.new_ones(edges.shape[:2])
-    for c, its in enumerate(real):
-        inside, outside = its.nonzero().squeeze(-1), (~its).nonzero().squeeze(-1)
+    for c, row_mask in enumerate(real):
+        inside, outside = row_mask.nonzero().squeeze(-1), (~row_mask).nonzero().squeeze(-1)
         joins[c, : len(outside)] = False
         edges[c, : len(outside)] = torch.stack((inside[:1].expand_as(outside), outside), -1).sort(-1).values
         if len(inside) > 1:
@@ -108,7 +110,7 @@ def _of_lists(points: Tensor) -> Tree:
     """
     n, search = len(points), Search(points[None], None)
     node = component = torch.arange(n, device=points.device)
-    index, square = (found[0] for found in search(min(LISTED, n - 1)))
+    index, square = (result[0] for result in search(min(LISTED, n - 1)))
     numbers, squares = node[:0], square[0, :0]
     while len(numbers) < n - 1:
         outside = (component[index] != component.unsqueeze(1)) & (index >= 0)
@@ -118,7 +120,7 @@ def _of_lists(points: Tensor) -> Tree:
         small = component != torch.bincount(component).argmax()
         again = (~has & small & (square[:, -1] <= best[component])).nonzero().squeeze(-1)
         if len(again):
-            index[again], square[again] = (found[0] for found in search(index.shape[1], again, component))
+            index[again], square[again] = (result[0] for result in search(index.shape[1], again, component))
             continue
         mate = index.gather(1, first.unsqueeze(1)).squeeze(1)
         number = torch.minimum(node, mate) * n + torch.maximum(node, mate)

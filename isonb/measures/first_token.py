@@ -52,6 +52,8 @@ def first_token(states: Tensor, mask: Tensor) -> FirstToken:
     first = torch.zeros_like(mask)
     first[torch.arange(len(mask), device=mask.device), place] = True
     norms, others = torch.linalg.vector_norm(states, dim=-1), mask & ~first
-    pooled = [(states * (kept / kept.sum(-1, keepdim=True)).unsqueeze(-1)).sum(1) for kept in (mask, others)]
+    pooled = [
+        (states * (selected / selected.sum(-1, keepdim=True)).unsqueeze(-1)).sum(1) for selected in (mask, others)
+    ]
     with_it, without_it = (float(mean_cosine(vectors)) for vectors in pooled)
     return FirstToken(float(norms[first].mean() / norms[others].mean()), with_it, without_it)

@@ -78,36 +78,38 @@ def two_nn(
     5.4746
     """
     x, mask = check_cloud(x, mask, metric, points=3)
-    given = metric == "precomputed"
-    if given and keep is not None:
+    precomputed = metric == "precomputed"
+    if precomputed and keep is not None:
         fail(InputError, "keep needs points, whose mean norm is its unit", "distances", "Use discard.")
     _check_fraction("discard", discard, 0.0 <= discard < 1.0)
     _check_fraction("keep", keep, keep is None or 0.0 < keep <= 1.0)
-    away = precise(nearest_in(x, 2, mask) if given else check_overflow(neighbours(x, 2, mask)[0], "distances"))
-    first, second = away[..., 0], away[..., 1]
-    usable = first > (0 if given else _rounding(x).squeeze(-1))
-    ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
-    skipped = torch.zeros_like(usable)
-    if keep is not None:
-        real = torch.ones_like(usable) if mask is None else mask
-        usable = (first >= 1e-8 * _mean_norm(x, mask)) & (ratio > 1 + 1e-8) & real
-        skipped = real & ~usable
-    return _fitted(x, ratio, usable, skipped.sum(-1), 1 - discard if keep is None else keep)
+    away = precise(nearest_in(x, 2, mask) if precomputed else check_overflow(neighbours(x, 2, mask)[0], "distances"))
+    if keep is None:
+        return two_nn_of(x, away, discard, 0 if precomputed else None)
+    ratio, usable = _ratios(away, _rounding(x).squeeze(-1))
+    real = torch.ones_like(usable) if mask is None else mask
+    usable = (away[..., 0] >= 1e-8 * _mean_norm(x, mask)) & (ratio > 1 + 1e-8) & real
+    return _fitted(x, ratio, usable, (real & ~usable).sum(-1), keep)
 
 
-def two_nn_of(x: Tensor, away: Tensor, discard: float) -> Tensor:
+def two_nn_of(x: Tensor, away: Tensor, discard: float, floor: float | None = None) -> Tensor:
     """:func:`two_nn` of points (..., n, d) from the distances (..., n, 2) to their two nearest."""
-    first, second = precise(away).unbind(-1)
-    usable = first > _rounding(x).squeeze(-1)
-    ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
+    ratio, usable = _ratios(precise(away), _rounding(x).squeeze(-1) if floor is None else floor)
     return _fitted(x, ratio, usable, torch.zeros_like(usable[..., 0], dtype=torch.long), 1 - discard)
+
+
+def _ratios(away: Tensor, floor: Tensor | float) -> tuple[Tensor, Tensor]:
+    """The ratio (..., n) of both distances (..., n, 2), 1 where the first isn't above ``floor``, and where it is."""
+    first, second = away.unbind(-1)
+    usable = first > floor
+    return torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0), usable
 
 
 def _fitted(x: Tensor, ratio: Tensor, usable: Tensor, before: Tensor, share: float) -> Tensor:
     """The slope of :func:`_slope` in the dtype of the points, or an error where there is none."""
-    slope, left = _slope(ratio, usable, before, share)
-    if check_values(x) and not bool(((left >= 2) & torch.isfinite(slope)).all()):
-        got = f"{int(left.min())} usable ratios" if int(left.min()) < 2 else "ratios that are all 1"
+    slope, n_used = _slope(ratio, usable, before, share)
+    if check_values(x) and not bool(((n_used >= 2) & torch.isfinite(slope)).all()):
+        got = f"{int(n_used.min())} usable ratios" if int(n_used.min()) < 2 else "ratios that are all 1"
         fix = "Duplicates and lattices have no TwoNN dimension; drop duplicates or pass more points."
         fail(DegenerateError, "two or more points must have neighbours at unequal distances", got, fix)
     return slope.to(x.dtype)
@@ -116,8 +118,8 @@ def _fitted(x: Tensor, ratio: Tensor, usable: Tensor, before: Tensor, share: flo
 def _rounding(x: Tensor) -> Tensor:
     """How far copies of a point may lie apart, (..., n, 1): four units in the last place of its norm."""
     norm = torch.linalg.vector_norm(precise(x), dim=-1, keepdim=True)
-    apart: Tensor = ROUNDING * torch.finfo(x.dtype).eps * norm
-    return apart
+    tolerance: Tensor = ROUNDING * torch.finfo(x.dtype).eps * norm
+    return tolerance
 
 
 def _check_fraction(name: str, value: float | None, good: bool) -> None:
@@ -135,17 +137,17 @@ def _mean_norm(x: Tensor, mask: Tensor | None) -> Tensor:
 def _slope(ratio: Tensor, usable: Tensor, before: Tensor, share: float) -> tuple[Tensor, Tensor]:
     """Slope over the smallest ``share`` of the usable ratios, ranked after ``before`` others; and how many it used."""
     count = usable.sum(-1)
-    left = (precise(count.float()) * share).floor().long()
-    left = torch.where(before + left < before + count, left, count - 1).clamp_min(0)
+    n_used = (precise(count.float()) * share).floor().long()
+    n_used = torch.where(before + n_used < before + count, n_used, count - 1).clamp_min(0)
     ordered = torch.where(usable, ratio, torch.inf).sort(-1).values
     rank = torch.arange(1, ratio.shape[-1] + 1, device=ratio.device)
-    used = rank <= left.unsqueeze(-1)
+    used = rank <= n_used.unsqueeze(-1)
     whole = (count + before).clamp_min(1).unsqueeze(-1).to(ratio.dtype)
     rise = -torch.log1p(-torch.where(used, (rank + before.unsqueeze(-1)) / whole, 0.0))
     run = torch.where(used, ordered, 1.0).log()
     square = run.square().sum(-1)
-    flat = (square == 0) | (left < 2)
-    return torch.where(flat, torch.inf, (run * rise).sum(-1) / torch.where(flat, 1.0, square)), left
+    flat = (square == 0) | (n_used < 2)
+    return torch.where(flat, torch.inf, (run * rise).sum(-1) / torch.where(flat, 1.0, square)), n_used
 
 
 @validated

@@ -51,16 +51,16 @@ class Neighbours:
             return self.distances[:, :k] if known else check_overflow(neighbours(self.x, k)[0], "distances")
         if k >= int(part.sum()):
             fail(ShapeError, f"k must be below the {int(part.sum())} points of the part", k, "Pass a smaller k.")
-        away, there = self.distances[part], part[self.indices[part]]
-        place = (~there).to(torch.uint8).argsort(dim=1, stable=True)[:, :k]
-        few = (there.sum(1) < k).nonzero().flatten()
-        found = away.gather(1, place) if place.shape[1] == k else away.new_empty(len(away), k)
+        away, inside = self.distances[part], part[self.indices[part]]
+        place = (~inside).to(torch.uint8).argsort(dim=1, stable=True)[:, :k]
+        few = (inside.sum(1) < k).nonzero().flatten()
+        result = away.gather(1, place) if place.shape[1] == k else away.new_empty(len(away), k)
         if len(few):
             inner = self.x[part]
             search = Search(inner.unsqueeze(0), None)
             square = search(k, few, torch.arange(len(inner), device=inner.device))[1][0]
-            found[few] = (square.sqrt() if search.unit is None else square.sqrt() * search.unit.squeeze()).to(found)
-        return found
+            result[few] = (square.sqrt() if search.unit is None else square.sqrt() * search.unit.squeeze()).to(result)
+        return result
 
     @validated
     def two_nn(self, part: Tensor | None = None, discard: float = 0.1) -> Tensor:

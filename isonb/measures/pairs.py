@@ -60,8 +60,8 @@ def alignment(
         gap = x - y
     square = gap.square().sum(-1)
     if power != 2:
-        apart = square > 0  # a power of nothing has no slope
-        square = torch.where(apart, torch.where(apart, square, 1.0) ** (power / 2), 0.0)
+        differing = square > 0  # a power of nothing has no slope
+        square = torch.where(differing, torch.where(differing, square, 1.0) ** (power / 2), 0.0)
     if mask is None:
         return check_overflow(square.mean(-1), "distances")
     count = mask.sum(-1)
@@ -161,8 +161,8 @@ def lidar(views: Tensor, delta: float = 1e-4) -> Tensor:
     if not delta >= 0:
         fail(InputError, "delta must be at least 0", delta, "1e-4 is the default.")
     exact = precise(views)
-    apart, means = center_rows(exact)
-    within = torch.einsum("oqd,oqe->de", apart, apart) / (len(views) * (views.shape[1] - 1))
+    deviations, means = center_rows(exact)
+    within = torch.einsum("oqd,oqe->de", deviations, deviations) / (len(views) * (views.shape[1] - 1))
     between = center_rows(means)[0]
     return spread_of_objects(within, between.mT @ between / (len(views) - 1), delta).to(views.dtype)
 
@@ -211,8 +211,8 @@ def nc1(x: Tensor, labels: Tensor) -> Tensor:
     member = torch.nn.functional.one_hot(place, len(present)).to(exact)
     moved = center_rows(exact)[0]
     means = member.mT @ moved / member.sum(0).unsqueeze(-1)
-    apart = moved - means[place]
-    return collapse_of(means, lambda axes: (apart @ axes).square().mean(0)).to(x.dtype)
+    deviations = moved - means[place]
+    return collapse_of(means, lambda axes: (deviations @ axes).square().mean(0)).to(x.dtype)
 
 
 def collapse_of(means: Tensor, variance: Callable[[Tensor], Tensor]) -> Tensor:

@@ -232,7 +232,9 @@ def measure_all(x: Tensor, names: Iterable[str] | None = None) -> dict[str, floa
     >>> {name: round(value, 6) for name, value in values.items()}
     {'isoscore': 0.551724, 'two_nn': 3.0}
     """
-    wanted = [MEASURES[name] for name in (MEASURES if names is None else names)]
-    sources = {measure.source: attempt(measure.source, x) for measure in wanted}
-    read = {one.name: None if sources[one.source] is None else attempt(one.read, sources[one.source]) for one in wanted}
+    selected = [MEASURES[name] for name in (MEASURES if names is None else names)]
+    sources = {measure.source: attempt(measure.source, x) for measure in selected}
+    read = {
+        one.name: None if sources[one.source] is None else attempt(one.read, sources[one.source]) for one in selected
+    }
     return {name: None if value is None else float(value) for name, value in read.items()}

@@ -131,8 +131,8 @@ def _plain_log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     else:
         sums = [_block(points, half, usable, start, chunk) for start in starts]
     total = torch.stack([one.logsumexp(-1) for one in sums], -1).logsumexp(-1)
-    known = total.detach()
-    total = total + (pairs.log_mean(known) - known)  # the gradient is that of the sum, also where the value is 0
+    constant = total.detach()
+    total = total + (pairs.log_mean(constant) - constant)  # the gradient is that of the sum, also where the value is 0
     return check_overflow(total.to(x.dtype))
 
 
@@ -145,8 +145,8 @@ def _about_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     rows = (x if pairs.inverse is None else unit_rows(x)) * pairs.scale
     rows = rows - pairs.mean(rows.detach().sum(-2, keepdim=True))
     if pairs.inverse is None and x.dtype == torch.float32 and x.numel() and check_values(x):
-        known = rows.detach()
-        if not float(error_bound(known, square_norms(known)).amax()) < ROUNDED:
+        constant = rows.detach()
+        if not float(error_bound(constant, square_norms(constant)).amax()) < ROUNDED:
             return _about_mean(precise(x), pairs)
     return rows
 

@@ -136,7 +136,7 @@ class EffectiveRank(Anisotropy):
 
 
 class AlphaReQ(Streaming):
-    """:func:`isonb.alpha_req` of all points."""
+    """:func:`isonb.alpha_req` of all points; of at most ``first`` dimensions none is defined: lower ``first``."""
 
     least, exact = 2, True
 
@@ -211,7 +211,10 @@ class ClsUniformity(TokenUniformity):
 
 
 class SpectralSkewness(Streaming):
-    """:func:`isonb.spectral_skewness` of the pooled singular values of the token matrices of all sentences."""
+    """:func:`isonb.spectral_skewness` of the pooled singular values of the token matrices of all sentences.
+
+    Points (T, d) are the matrix of one sentence, as in :class:`TokenUniformity`: those of one cloud come in one call.
+    """
 
     summary, least = Skewness, 2
 

@@ -78,8 +78,8 @@ class Sampled(Base):
             self.keys = torch.cat([self.keys, keys.to(self.keys)])
         self.seen = self.seen + seen.to(self.seen)
         if len(self.rows) > self.capacity:
-            kept = self.keys.topk(self.capacity, largest=False).indices.sort().values
-            self.rows, self.keys = self.rows[kept], self.keys[kept]
+            smallest = self.keys.topk(self.capacity, largest=False).indices.sort().values
+            self.rows, self.keys = self.rows[smallest], self.keys[smallest]
 
     def compute(self) -> Tensor:
         """The function of the points kept, of all processes."""

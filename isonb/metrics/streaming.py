@@ -102,8 +102,8 @@ class Streaming(Base):
         with strict():
             self._add(points_precise(x) if self.exact else x, mask)
 
-    def _add(self, *given: Any) -> None:
-        self._keep(self._summary(self.metric_state).update(*given))
+    def _add(self, *batch: Any) -> None:
+        self._keep(self._summary(self.metric_state).update(*batch))
 
     def compute(self) -> Tensor:
         """The value over all points so far, of all processes."""

@@ -40,10 +40,10 @@ def _machine_code(loop: Callable[..., None], flags: tuple[str, ...]) -> Callable
     """The loop compiled for the types it is called with, kept on disk for the next process where a folder allows it."""
     options: dict[str, Any] = {"nogil": True, "fastmath": set(flags), "error_model": "numpy"}
     try:
-        made: Callable[..., None] = _numba().njit(cache=True, **options)(loop)
+        compiled_loop: Callable[..., None] = _numba().njit(cache=True, **options)(loop)
     except RuntimeError:  # no folder
-        made = _numba().njit(**options)(loop)
-    return made
+        compiled_loop = _numba().njit(**options)(loop)
+    return compiled_loop
 
 
 def run(loop: Callable[..., None], flags: tuple[str, ...], *parts: Tensor | float) -> None:

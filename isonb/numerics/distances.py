@@ -97,20 +97,20 @@ def weighted_rows(x: Tensor, index: Tensor, weights: Tensor) -> Tensor:
     if x.device.type != "cpu":
         return (weights.unsqueeze(-2) @ rows(x, index.flatten(-2)).view(*index.shape, d)).squeeze(-2)
     first = torch.arange(math.prod(index.shape[:-2]), device=x.device).view(*index.shape[:-2], 1, 1) * n
-    flat, own = (index + first).flatten(0, -2), weights.flatten(0, -2)
-    out: Tensor = torch.nn.functional.embedding_bag(flat, x.reshape(-1, d), mode="sum", per_sample_weights=own)
+    flat, flat_weights = (index + first).flatten(0, -2), weights.flatten(0, -2)
+    out: Tensor = torch.nn.functional.embedding_bag(flat, x.reshape(-1, d), mode="sum", per_sample_weights=flat_weights)
     return out.view(*index.shape[:-1], d)
 
 
-def edge_lengths(x: Tensor, edges: Tensor, known: Tensor | None = None) -> Tensor:
+def edge_lengths(x: Tensor, edges: Tensor, constant_lengths: Tensor | None = None) -> Tensor:
     """Lengths of edges (..., m, 2) of the cloud (..., n, d) -> (..., m); the gradient of a zero length is 0.
 
-    ``known``: their numbers, where the caller has them.
+    ``constant_lengths``: their numbers, where the caller has them.
     """
-    if known is not None and not (x.requires_grad and torch.is_grad_enabled()):
-        return known
-    known = None if known is None else known.reshape(-1)
-    lengths: Tensor = _Lengths.apply(x.reshape(-1, x.shape[-1]), numbered(edges, x.shape[-2]), known)  # type: ignore[no-untyped-call]
+    if constant_lengths is not None and not (x.requires_grad and torch.is_grad_enabled()):
+        return constant_lengths
+    constant_lengths = None if constant_lengths is None else constant_lengths.reshape(-1)
+    lengths: Tensor = _Lengths.apply(x.reshape(-1, x.shape[-1]), numbered(edges, x.shape[-2]), constant_lengths)  # type: ignore[no-untyped-call]
     return lengths.view(edges.shape[:-1])
 
 
@@ -126,8 +126,8 @@ class _Lengths(torch.autograd.Function):
     """Lengths of edges (m, 2) between rows (n, d), a piece of edges at a time; no difference is kept."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, edges: Tensor, known: Tensor | None) -> Tensor:
-        length = lengths_between(x, edges) if known is None else known
+    def forward(ctx: Any, x: Tensor, edges: Tensor, constant_lengths: Tensor | None) -> Tensor:
+        length = lengths_between(x, edges) if constant_lengths is None else constant_lengths
         ctx.save_for_backward(x, edges, length)
         return length
 
@@ -149,9 +149,9 @@ def lengths_between(x: Tensor, edges: Tensor) -> Tensor:
 
 def _between(x: Any, edges: Any, lengths: Any) -> None:
     for e in range(len(edges)):
-        own, other, square = x[edges[e, 0]], x[edges[e, 1]], 0.0
-        for t in range(len(own)):
-            gap = 1.0 * other[t] - own[t]  # in float64
+        start_row, other, square = x[edges[e, 0]], x[edges[e, 1]], 0.0
+        for t in range(len(start_row)):
+            gap = 1.0 * other[t] - start_row[t]  # in float64
             square += gap * gap
         lengths[e] = square**0.5
 

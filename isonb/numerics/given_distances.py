@@ -43,21 +43,21 @@ def check_cloud(
 
 def _without_rounding(x: Tensor) -> Tensor:
     """Distances that are symmetric, at least 0, and 0 on the diagonal; those that are so already as they are."""
-    seen = x.detach()
-    diagonal, least = seen.diagonal(dim1=-2, dim2=-1), seen.amin()
-    if not bool(diagonal.any()) and bool(least >= 0) and torch.equal(seen, seen.mT):
+    detached = x.detach()
+    diagonal, least = detached.diagonal(dim1=-2, dim2=-1), detached.amin()
+    if not bool(diagonal.any()) and bool(least >= 0) and torch.equal(detached, detached.mT):
         return x
-    longest = seen.abs().amax()
-    unit = seen / torch.where(longest > 0, longest, 1.0)  # its squares can't overflow
+    longest = detached.abs().amax()
+    unit = detached / torch.where(longest > 0, longest, 1.0)  # its squares can't overflow
     off = (unit.square() - unit.mT.square()).abs().amax()
     off = off + unit.diagonal(dim1=-2, dim2=-1).square().amax() + unit.amin().clamp(max=0).square()
     if not bool(off <= ROUNDED):
-        unlike = (seen - seen.mT).abs().amax() + diagonal.abs().amax()
+        unlike = (detached - detached.mT).abs().amax() + diagonal.abs().amax()
         got = f"a least entry of {float(least):.3g}, and {float(unlike):.3g} off symmetry or on the diagonal"
         fix = "Pass distances, not similarities: 1 - cosine for cosines."
         fail(DegenerateError, "distances must be symmetric, at least 0, and 0 on the diagonal", got, fix)
-    own = torch.eye(x.shape[-1], dtype=torch.bool, device=x.device)
-    return ((x + x.mT) / 2).clamp(min=0).masked_fill(own, 0)
+    identity = torch.eye(x.shape[-1], dtype=torch.bool, device=x.device)
+    return ((x + x.mT) / 2).clamp(min=0).masked_fill(identity, 0)
 
 
 def _doubt(x: Tensor, mask: Tensor | None) -> None:
@@ -65,14 +65,14 @@ def _doubt(x: Tensor, mask: Tensor | None) -> None:
     n, d = x.shape[-2:]
     if mask is not None or not check_values(x) or not x.numel():
         return
-    told = ""
+    message = ""
     if n == d > 2 and not bool(x.diagonal(dim1=-2, dim2=-1).any()) and torch.equal(x, x.mT) and bool(x.amin() >= 0):
-        told = "x is symmetric with a zero diagonal, as distances are, but is taken as points."
-        told += ' Pass metric="precomputed".'
+        message = "x is symmetric with a zero diagonal, as distances are, but is taken as points."
+        message += ' Pass metric="precomputed".'
     elif x.ndim == 2 and d >= 100 and (n <= 3 or d >= FEW * n):
-        told = f"x has {n} points in {d} dimensions. Rows are points: pass x.T if they are its columns."
-    if told and bool(x.any()):
-        warnings.warn(told, CloudWarning, stacklevel=4)
+        message = f"x has {n} points in {d} dimensions. Rows are points: pass x.T if they are its columns."
+    if message and bool(x.any()):
+        warnings.warn(message, CloudWarning, stacklevel=4)
 
 
 def lengths_in(matrix: Tensor, edges: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def lengths_in(matrix: Tensor, edges: Tensor) -> Tensor:
 
 def nearest_in(matrix: Tensor, k: int, mask: Tensor | None) -> Tensor:
     """The k least distances (..., n, k) of each row to another one, ascending; 0 from masked rows."""
-    own = torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device)
-    out = own if mask is None else own | ~mask.unsqueeze(-2)
+    identity = torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device)
+    out = identity if mask is None else identity | ~mask.unsqueeze(-2)
     away = matrix.masked_fill(out, torch.inf).topk(k, dim=-1, largest=False).values
     return away if mask is None else torch.where(mask.unsqueeze(-1), away, 0.0)

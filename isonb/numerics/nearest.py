@@ -33,11 +33,11 @@ STRIP = 256  # rows of a cloud on the CPU that are multiplied by those after the
 
 def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: int = 0) -> None:
     """``least <= k``, and every cloud has k neighbours a point (the point ``itself`` among them or not)."""
-    seen = mask is not None and mask.numel() and check_values(x)
-    most = (int(mask.sum(-1).min()) if mask is not None and seen else x.shape[-2]) - 1 + itself
+    readable = mask is not None and mask.numel() and check_values(x)
+    most = (int(mask.sum(-1).min()) if mask is not None and readable else x.shape[-2]) - 1 + itself
     if isinstance(k, bool) or not isinstance(k, int) or not least <= k <= most:
-        wanted = f"k must be an integer from {least} to {most}, the neighbours a point of this cloud has"
-        fail(ShapeError, wanted, repr(k), "Pass a smaller k or more points.")
+        expected = f"k must be an integer from {least} to {most}, the neighbours a point of this cloud has"
+        fail(ShapeError, expected, repr(k), "Pass a smaller k or more points.")
 
 
 def neighbours(
@@ -57,8 +57,8 @@ def neighbours(
             index, lengths = torch.where(real.unsqueeze(-1), index, -1), torch.where(real.unsqueeze(-1), lengths, 0.0)
         index, lengths = (part.view(*x.shape[:-1], k) for part in (index, lengths.to(x.dtype)))
     if x.requires_grad and torch.is_grad_enabled():
-        own = torch.arange(x.shape[-2], device=x.device).unsqueeze(-1).expand(index.shape)
-        edges = torch.stack((own, torch.where(index < 0, own, index)), -1)
+        row_ids = torch.arange(x.shape[-2], device=x.device).unsqueeze(-1).expand(index.shape)
+        edges = torch.stack((row_ids, torch.where(index < 0, row_ids, index)), -1)
         lengths = edge_lengths(x, edges.flatten(-3, -2), lengths.flatten(-2)).view(index.shape)
     return lengths, index
 
@@ -131,8 +131,8 @@ class Search:
 
         All rows and other rows by default. Nearest first, ties by index; -1 and infinity where there are too few.
         """
-        own = torch.arange(self.points.shape[1], device=self.points.device)
-        rows_, labels = own if some is None else some, own if label is None else label
+        row_ids = torch.arange(self.points.shape[1], device=self.points.device)
+        rows_, labels = row_ids if some is None else some, row_ids if label is None else label
         if self.way == "differences":
             return self._among_all(slice(None), rows_, labels, k)
         if self.way == "boxes":
@@ -141,11 +141,11 @@ class Search:
             way = _compiled if can_compile(self.points) and k <= compiled_nearest.WIDEST else _plain
             index, square, bound = way(self, rows_, label, k, chunk)
         failing = square[..., -1] >= bound
-        if own.device.type == "cpu" and bool(failing.any()):
+        if row_ids.device.type == "cpu" and bool(failing.any()):
             for c in failing.any(1).nonzero().flatten().tolist():
                 again = failing[c].nonzero().flatten()
-                found = self._among_all(slice(c, c + 1), rows_[again], labels, k)
-                index[c, again], square[c, again] = found[0][0], found[1][0]
+                result = self._among_all(slice(c, c + 1), rows_[again], labels, k)
+                index[c, again], square[c, again] = result[0][0], result[1][0]
         return index, square
 
     def _among_all(self, clouds: slice, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -168,10 +168,10 @@ def _boxed(search: Search, some: Tensor, label: Tensor, k: int, spare: int) -> F
     """By a kd-tree of each cloud, whose squared distances in float64 are good to a few units in the last place."""
     n = search.points.shape[1]
     wide = min(k + 1 + spare, n)  # with the row itself
-    found = [boxes.query(cloud[some].numpy(), wide) for boxes, cloud in zip(search.boxes, search.points, strict=True)]
-    chosen = torch.stack([torch.from_numpy(near) for _, near in found])
+    result = [boxes.query(cloud[some].numpy(), wide) for boxes, cloud in zip(search.boxes, search.points, strict=True)]
+    chosen = torch.stack([torch.from_numpy(near) for _, near in result])
     index, square = compiled_nearest.ranked(search.points, chosen, some, label, k)
-    bound = torch.stack([torch.from_numpy(away[:, -1]) for away, _ in found]).square() * (1 - 1e-12)
+    bound = torch.stack([torch.from_numpy(away[:, -1]) for away, _ in result]).square() * (1 - 1e-12)
     again = (square[..., -1] >= bound).any(0).nonzero().flatten()
     if len(again) and 16 * wide < n:  # of the label of the row that asks, or as far
         more = _boxed(search, some[again], label, k, 8 * spare)
@@ -190,8 +190,8 @@ def _plain(search: Search, some: Tensor, label: Tensor | None, k: int, chunk: in
         out = labels[piece].unsqueeze(1) == labels
         rough.masked_fill_(out if search.real is None else out | ~search.real.unsqueeze(1), math.inf)
         bound, candidates = rough.topk(wide, -1, largest=False)
-        found = _ranked(search.points, search.real, piece, labels, candidates.sort(-1).values, k)
-        parts.append((*found, precise(bound.amax(-1) - loss[:, piece]) * unit))
+        result = _ranked(search.points, search.real, piece, labels, candidates.sort(-1).values, k)
+        parts.append((*result, precise(bound.amax(-1) - loss[:, piece]) * unit))
     index, square, bound = (torch.cat(part, 1) for part in zip(*parts, strict=True))
     return index, square, bound if wide < n - 1 else torch.full_like(bound, math.inf)
 
@@ -206,9 +206,9 @@ def _compiled(search: Search, some: Tensor, label: Tensor | None, k: int, chunk:
     step = chunk or (n if b * n * n <= STRIP**2 else STRIP)
     width = max(STRIP, ENTRIES["cpu"] // max(1, b * step))
     for low in range(0, m, step):
-        left = copy[:, low : low + step] if label is None else copy[:, some[low : low + step]]
+        block = copy[:, low : low + step] if label is None else copy[:, some[low : low + step]]
         for start in range(low if label is None else 0, n, width):
-            tile = torch.bmm(left, copy[:, start : start + width].mT)
+            tile = torch.bmm(block, copy[:, start : start + width].mT)
             compiled_nearest.keep(half, tile, (low, start), some, label, least, whose)
     index, square = compiled_nearest.ranked(search.points, whose, some, some if label is None else label, k)
     bound = precise(2 * least[..., -1] - loss[:, some]) * unit
@@ -216,25 +216,25 @@ def _compiled(search: Search, some: Tensor, label: Tensor | None, k: int, chunk:
 
 
 def _ranked(
-    points: Tensor, real: Tensor | None, own: Tensor, label: Tensor, index: Tensor, k: int
+    points: Tensor, real: Tensor | None, row_ids: Tensor, label: Tensor, index: Tensor, k: int
 ) -> tuple[Tensor, Tensor]:
-    """The k nearest of ascending candidates (b, m, w) of the rows ``own`` (m,), with their squared distances."""
-    square = squared_gaps(points, own, index)
-    none = label[index] == label[own].unsqueeze(1)  # itself, a candidate where too few rows are real
+    """The k nearest of ascending candidates (b, m, w) of the rows ``row_ids`` (m,), with their squared distances."""
+    square = squared_gaps(points, row_ids, index)
+    none = label[index] == label[row_ids].unsqueeze(1)  # itself, a candidate where too few rows are real
     if real is not None:
         none |= ~real.gather(1, index.flatten(1)).view(index.shape)
     square, order = square.masked_fill_(none, math.inf).sort(dim=-1, stable=True)
     return torch.where(square.isinf(), -1, index.gather(-1, order))[..., :k], square[..., :k]
 
 
-def squared_gaps(points: Tensor, own: Tensor, index: Tensor) -> Tensor:
-    """Squared distances (b, m, w) by differences in the widest type, from the rows ``own`` (m,) to their candidates."""
+def squared_gaps(points: Tensor, row_ids: Tensor, index: Tensor) -> Tensor:
+    """Squared distances (b, m, w) by differences in the widest type, from rows (m,) to their candidates."""
     b, m, wide = index.shape
     step = max(1, PIECE // 4 // max(1, b * wide * points.shape[-1])) if points.device.type == "cpu" else m
     parts, exact = [], precise(points)
     for start in range(0, m, step):
         piece = index[:, start : start + step]
         near = rows(points, piece.flatten(1)).view(*piece.shape, points.shape[-1])
-        gap = torch.sub(near, exact[:, own[start : start + step]].unsqueeze(2))
+        gap = torch.sub(near, exact[:, row_ids[start : start + step]].unsqueeze(2))
         parts.append(gap.square_().sum(-1))
     return torch.cat(parts, 1)

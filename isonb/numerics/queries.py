@@ -33,26 +33,30 @@ def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
     ``chunk`` queries are multiplied at a time.
     """
     if (way := query_algorithm(queries, corpus, k)) != "plain":
-        found = ALGORITHMS[way](queries, corpus, k, chunk)
-        if found is not None:
-            return *found, torch.ones((), dtype=torch.float64)
+        result = ALGORITHMS[way](queries, corpus, k, chunk)
+        if result is not None:
+            return *result, torch.ones((), dtype=torch.float64)
     finite(corpus, name="corpus")
     size = power_of_two(torch.maximum(*(largest(one, (0, 1)) for one in (corpus, queries))))
     points, m = torch.cat([precise(queries), precise(corpus)]).div_(precise(size)), len(queries)
-    own = torch.arange(len(points), device=points.device)
+    row_ids = torch.arange(len(points), device=points.device)
     search = Search(points.unsqueeze(0), None)
-    index, square = search(k, own[:m], (own >= m).long(), chunk)  # those of another label: the corpus
+    index, square = search(k, row_ids[:m], (row_ids >= m).long(), chunk)  # those of another label: the corpus
     unit = 1.0 if search.unit is None else search.unit.squeeze()
     return index[0] - m, square[0], precise(size).squeeze() * unit
 
 
 def _by_differences(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor] | None:
     """None where some number isn't finite, or some square doesn't fit."""
-    spare = SPARE if corpus.dtype == torch.float32 else 0
-    index, square, sure, total = compiled_nearest.scan(queries, corpus, k, spare)
-    if not torch.finfo(corpus.dtype).tiny ** 0.5 < total < math.inf:
+    (n, d), info = corpus.shape, torch.finfo(corpus.dtype)
+    wide = min(k + SPARE, n) if corpus.dtype == torch.float32 else k
+    square, index, total = compiled_nearest.scan(queries, corpus, wide, corpus.dtype)
+    if not info.tiny**0.5 < total < math.inf:
         return None
-    return _again(queries, corpus, index, square, ~sure.bool())
+    if corpus.dtype == torch.float64:
+        return index, square
+    bound = square[:, -1].double() * (1 - (d + 4) * info.eps) - d * info.tiny
+    return _certified(queries, corpus, index, bound, k)
 
 
 def _by_boxes(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor]:
@@ -71,7 +75,7 @@ def _by_product(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> tuple[Te
     norms = torch.cat([square_norms(moved), corpus.new_empty(n)])
     if not float(norms[:m].amax()) < most:
         return None
-    half, own, label = norms.new_empty(1, m + n), torch.arange(m), (torch.arange(m + n) >= m).long()
+    half, row_ids, label = norms.new_empty(1, m + n), torch.arange(m), (torch.arange(m + n) >= m).long()
     half[0, :m] = norms[:m] / 2
     wide = min(k + SPARE, n)
     least, whose = half.new_full((1, m, wide), math.inf), torch.full((1, m, wide), -1, dtype=torch.int32)
@@ -85,29 +89,24 @@ def _by_product(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> tuple[Te
             return None
         half[0, here] = norms[here] / 2
         for low in range(0, m, chunk):
-            left = moved[low : low + chunk]
-            product = torch.mm(left, tile.mT, out=products[: len(left), : len(tile)])
-            compiled_nearest.keep(half, product.unsqueeze(0), (low, m + start), own, label, least, whose)
+            block = moved[low : low + chunk]
+            product = torch.mm(block, tile.mT, out=products[: len(block), : len(tile)])
+            compiled_nearest.keep(half, product.unsqueeze(0), (low, m + start), row_ids, label, least, whose)
     if not float(norms.amax()) > info.tiny**0.5:
         return None
     loss = error_bound(moved, norms)
     bound = precise(2 * least[0, :, -1] - loss[:m] - loss[m:].amax())
-    return _certified(queries, corpus, whose[0] - m, bound if wide < n else torch.full_like(bound, math.inf), k)
+    return _certified(queries, corpus, whose[0] - m, bound, k)
 
 
 def _certified(queries: Tensor, corpus: Tensor, chosen: Tensor, bound: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k nearest of those ``chosen`` (m, wide), or of all where one left out may be as near as ``bound`` (m,)."""
-    own, label = torch.arange(len(queries)), torch.zeros(len(corpus), dtype=torch.long)
-    ranked = compiled_nearest.ranked(corpus[None], chosen[None], own, label, k, queries[None])
+    row_ids = torch.arange(len(queries))
+    ranked = compiled_nearest.ranked(corpus[None], chosen[None], row_ids, None, k, queries[None])
     index, square = (part[0] for part in ranked)
-    return _again(queries, corpus, index, square, square[:, -1] >= bound)
-
-
-def _again(queries: Tensor, corpus: Tensor, index: Tensor, square: Tensor, some: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows that ``some`` (m,) marks are compared with all of the corpus in float64."""
-    if bool(some.any()):
-        found = compiled_nearest.scan(queries[some], corpus, index.shape[1], 0)
-        index[some], square[some] = found.near, found.square
+    again = square[:, -1] >= bound
+    if chosen.shape[1] < len(corpus) and bool(again.any()):
+        square[again], index[again], _ = compiled_nearest.scan(queries[again], corpus, k, torch.float64)
     return index, square
 
 

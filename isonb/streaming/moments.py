@@ -186,8 +186,8 @@ class Moments:
         return scatter / (self._count - 1).clamp_min(1)
 
     def _require(self, points: int, name: str) -> None:
-        seen = self._dims is not None and (not check_values(self._count) or int(self._count) >= points)
-        if not seen:
+        enough = self._dims is not None and (not check_values(self._count) or int(self._count) >= points)
+        if not enough:
             fail(ShapeError, f"Moments.{name} needs at least {points} points", int(self.n), "Call update first.")
 
     def state_tensors(self) -> tuple[Tensor, Tensor, Tensor]:

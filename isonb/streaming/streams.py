@@ -39,9 +39,9 @@ class _Sums:
 
     @classmethod
     def from_state(cls, *parts: Tensor) -> Self:
-        made = cls.__new__(cls)
-        made._parts = parts
-        return made
+        instance = cls.__new__(cls)
+        instance._parts = parts
+        return instance
 
     def merge(self, other: Self) -> Self:
         """Add what another has seen. Returns self."""
@@ -151,8 +151,8 @@ class Skewness(_Sums):
 
     def _about(self, mean: Tensor) -> tuple[Tensor, Tensor]:
         """Sums of squares and cubes of the deviations from another mean."""
-        count, own, second, third = self._parts
-        gap = own - mean
+        count, local_mean, second, third = self._parts
+        gap = local_mean - mean
         return second + count * gap**2, third + 3 * gap * second + count * gap**3
 
     def merge(self, other: Self) -> Self:

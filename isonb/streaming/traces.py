@@ -43,9 +43,9 @@ class LengthMoments:
     @classmethod
     def from_state(cls, count: Tensor, mean: Tensor, scatter: Tensor, cubes: Tensor, fourth: Tensor) -> LengthMoments:
         """The statistic with the given :meth:`state_tensors`."""
-        made = cls()
-        made.moments, made._sums = Moments.from_state(count, mean, scatter), (cubes, fourth)
-        return made
+        instance = cls()
+        instance.moments, instance._sums = Moments.from_state(count, mean, scatter), (cubes, fourth)
+        return instance
 
     @validated
     @torch.no_grad()

@@ -21,7 +21,7 @@ PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruv
 
 def in_parallel(name: str, x: Tensor, real: Tensor | None = None) -> Tensor:
     """The edges of one batch as an accelerator finds them."""
-    weights = parallel_trees.apart(squared_distances(localized(x, real)), real)
+    weights = parallel_trees.mask_pairs(squared_distances(localized(x, real)), real)
     return PARALLEL[name](torch.minimum(weights, weights.mT))
 
 

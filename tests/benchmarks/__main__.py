@@ -7,6 +7,7 @@ import argparse
 import json
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -63,7 +64,7 @@ def starting(small: bool) -> Iterator[Comparison]:
         barcode = name == "one barcode"
         others = [floor] if small or barcode else dict.fromkeys(["import torch", floor])
         against = [Peer(one, partial(started, one), wrong, 1.3 if barcode else None, one == floor) for one in others]
-        yield Comparison(name, "a fresh process", partial(started, name), against, 0.0)
+        yield Comparison(name, "a fresh process", partial(started, name), against, 0.0, clock=time.perf_counter)
 
 
 SUITES: Suites = {**measures.SUITES, **functions.SUITES, **training.SUITES, **memory.SUITES, "starting": starting}
@@ -124,7 +125,9 @@ def report(found: Sequence[Row | Peak], out: Path, card: bool) -> None:
     rows, peaks = ([one for one in found if isinstance(one, kind)] for kind in (Row, Peak))
     if rows:
         print(table(rows))
-        print("\nOne thread, rounds interleaved; ratios of the least times. Rows with <= compare with a lower bound.")
+        print(
+            "\nOne thread, CPU time, rounds interleaved; ratios of the least. Rows with <= compare with a lower bound."
+        )
     if peaks:
         print("\nMemory beside the input\n" + pd.DataFrame([one.record() for one in peaks]).to_string(index=False))
     print(limits(found))

@@ -116,12 +116,15 @@ class Comparison:
     pieces: Callable[[], Sequence[Piece]] = tuple
     limit: str = ""
     least: float = 0.02
+    clock: Callable[[], float] = time.process_time  # on one thread that of an idle core, whoever else is at work
 
     def rows(self, small: bool = False) -> list[Row]:
         """Timed; of the smallest sizes one call each, which measures nothing."""
         pieces, peers = list(self.pieces()), list(self.peers)
         calls = [self.ours, *(peer.call for peer in peers), *(piece.call for piece in pieces)]
-        ours, *rest = taken(*calls, rounds=1) if small else taken(*calls, rounds=self.rounds, least=self.least)
+        ours, *rest = taken(
+            *calls, rounds=1 if small else self.rounds, least=0.0 if small else self.least, clock=self.clock
+        )
         spent = zip(pieces, rest[len(peers) :], strict=True)
         parts = tuple({"what": piece.what, "ms": min(times), "needed": piece.needed} for piece, times in spent)
         return [
@@ -143,26 +146,29 @@ class Comparison:
         ]
 
 
-def taken(*functions: Call, rounds: int = 7, least: float = 0.0) -> list[Times]:
+def taken(
+    *functions: Call, rounds: int = 7, least: float = 0.0, clock: Callable[[], float] = time.process_time
+) -> list[Times]:
     """Milliseconds per call of each function in each of ``rounds`` turns: load of other processes meets all alike.
 
     Calls are repeated until a turn lasts ``least`` seconds. With ``least=0`` nothing is warmed up or repeated.
     """
+    clock = time.perf_counter if torch.cuda.is_available() else clock
     repeats = [1] * len(functions)
     for i, function in enumerate(functions if least else ()):
         function()  # warm-up: allocation, lazy imports, thread pools
-        start = time.perf_counter()
+        start = clock()
         function()
-        repeats[i] = max(1, int(least / max(time.perf_counter() - start, 1e-7)))
+        repeats[i] = max(1, int(least / max(clock() - start, 1e-7)))
     found: list[list[float]] = [[] for _ in functions]
     for _ in range(rounds):
         for i, function in enumerate(functions):
-            start = time.perf_counter()
+            start = clock()
             for _ in range(repeats[i]):
                 function()
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
-            found[i].append((time.perf_counter() - start) / repeats[i] * 1e3)
+            found[i].append((clock() - start) / repeats[i] * 1e3)
     return [tuple(times) for times in found]
 
 
