@@ -118,7 +118,7 @@ def audit(
             quote = lambda row: clipped(every[row])  # noqa: E731
         known = None if labelled is None else _row_pairs(source, labelled)
         asking = None if queries is None else _queries(queries, source.shape[1])
-        origin = ", ".join([repr(str(vectors)) if path else "vectors", *([repr(name)] if name else [])])
+        origin = ", ".join([repr(str(vectors)) if path else "vectors", *([f"name={name!r}"] if name else [])])
         return audit_vectors(source, asked, pairs=known, queries=asking, quote=quote, origin=origin)
 
 

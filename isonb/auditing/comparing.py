@@ -15,7 +15,7 @@ from isonb.auditing.choosing import Encoding
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import Finding, copies
 from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts
-from isonb.auditing.models import encoded
+from isonb.auditing.models import encoded, text_count
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of, usable
 from isonb.auditing.soundness import check_texts
@@ -81,13 +81,13 @@ def compare(
     """
     with named("compare"):
         check_sample(sample)
-        source = ""
-        assumed: list[Finding] = []
+        models, assumed = ("", ""), list[Finding]()
         if texts is not None:
             every = check_texts(texts)
             how = Encoding(pool, max_length, batch_size, device)
-            (first, one, assumed), (second, other, more) = (encoded(model, every, how) for model in (first, second))
-            source, assumed = f"{one} and {other}, {len(every):,} texts", [*assumed, *more]
+            each = [encoded(model, every, how, text_count(every, texts)) for model in (first, second)]
+            (first, second), models = (one[0] for one in each), (each[0][1], each[1][1])
+            assumed = [*each[0][2], *each[1][2]]
         a, b = matrix(first, "first", names[0]), matrix(second, "second", names[1])
         _check_sizes(a, b)
         rows, odd, own = _one_pass(a, b)
@@ -114,7 +114,7 @@ def compare(
             overlap=overlap,
             differences=differences,
             d_second=b.shape[1],
-            source=source,
+            read=(models[0] or str(a.read), models[1] or str(b.read)),
         )
 
 

@@ -50,6 +50,7 @@ class Comparison(FindingsReport):
     the same cloud up to rotation and scale; ``cka_debiased``: about 0 for unrelated ones, where few rows of many
     dimensions lift ``cka`` far above it; ``cka_floor``: its least and most where the rows are shuffled; ``overlap``,
     the share of the 10 nearest neighbours that a row keeps, with its 95% interval; ``differences`` of every reading.
+    ``read``: what was read of both.
     """
 
     n: int
@@ -64,7 +65,7 @@ class Comparison(FindingsReport):
     d_second: int = 0
     cka_debiased: float = math.nan
     cka_floor: tuple[float, float] = (math.nan, math.nan)
-    source: str = ""
+    read: tuple[str, str] = ("", "")
 
     def values(self) -> dict[str, float]:
         """Every number by its name: "row cosine 0.01", "CKA", "CKA, debiased", ``overlap@10``, "rise of IsoScore"."""
@@ -74,10 +75,11 @@ class Comparison(FindingsReport):
 
     def _heads(self) -> tuple[str, str]:
         d = f"{self.d} dimensions in both" if self.d == self.d_second else f"{self.d} and {self.d_second} dimensions"
-        of = f"{printable(self.source)}: " if self.source else ""
-        return "Comparison of vectors", f"{of}{self.n:,} rows of {d} ({self.measured:,} measured)"
+        return "Comparison of vectors", f"{self.n:,} rows of {d} ({self.measured:,} measured)"
 
     def _sections(self, full: bool) -> Iterator[Section]:
+        sides = zip(("first", "second"), map(printable, self.read), strict=True)
+        yield Section("", [f"{side}: {read}" for side, read in sides if read])
         yield stands_out(self.findings)
         if self.cosines:
             own = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]

@@ -194,8 +194,9 @@ class SentenceEmbedder(Embedder):
 
     def _take(self, side: Side) -> None:
         self.side = side
-        told = f"as its encode_{side} does, {self.ways[side]}"
-        self.told = told if self.two_sided else "as sentence-transformers encodes"
+        default = f", {self.ways[side]}" if self.ways[side].text else ""
+        both = f"as its encode_{side} does, {self.ways[side]}"
+        self.told = both if self.two_sided else f"as sentence-transformers encodes{default}"
 
     def together(self, texts: Sequence[str]) -> Tensor:
         return self._encoded(texts, len(texts))

@@ -20,7 +20,7 @@ from torch import Tensor
 from isonb.auditing.defects import CENTRING, Finding
 from isonb.auditing.measured import Pairs, pair_score
 from isonb.auditing.reading.rows import CHUNK, numbers
-from isonb.auditing.remedies import Change, candidates, gain_of
+from isonb.auditing.remedies import Change, Remedy, candidates, gain_of
 from isonb.errors import InputError, fail
 from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows
@@ -30,6 +30,7 @@ from isonb.runtime.told import Code, Columns, Section, counted, fixed
 from isonb.transforms.base import AffineTransform
 
 LEFT_OUT = ("not finite", "zero rows")  # findings whose rows go, whatever their severity
+TREATED = (*LEFT_OUT, "duplicates", "dead dimensions", "long rows")  # what is treated where it is worse than a note
 JUDGED = ("mean_cosine", "isoscore_unbiased")
 
 
@@ -83,6 +84,23 @@ def fix_section(fix: Fix) -> Section:
     rows = [[one.name, fixed(one.before), fixed(one.after)] for one in fix.effects]
     changed = Columns(caption, [f"held out: {fix.judged}", "before", "after"], rows)
     return Section("What was fixed", [told, changed, Code(fix.code)], shown=True)
+
+
+def advises(findings: Sequence[Finding], tried: Sequence[Remedy]) -> bool:
+    """Whether there is something that :func:`fix_vectors` does."""
+    centring = not any(one.gain for one in tried)  # where pairs don't say otherwise
+    bad = [one for one in findings if one.severity != "note"]
+    helps = any(one.gain and one.gain[1] > 0 for one in tried)
+    return helps or any(one.name in TREATED or (centring and one.remedy == CENTRING) for one in bad)
+
+
+def next_steps(origin: str, pairs: bool) -> tuple[str, ...]:
+    """Lines of Python that do what is advised; ``origin`` is what the vectors are read from, as Python."""
+    words = f"{origin}, pairs=pairs" if pairs else origin
+    return (
+        f'import isonb; isonb.audit({words}, fix="fixed.npy")  # does what is advised here',
+        'print(isonb.audit("fixed.npy").headline)',
+    )
 
 
 def check_path(path: str | Path, *inputs: Any) -> Path:

@@ -18,6 +18,7 @@ from torch import Tensor
 from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder, SentenceEmbedder
+from isonb.auditing.fixing import next_steps
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings, shape_of
 from isonb.auditing.reading.rows import Read, joined, rows_of
 from isonb.auditing.report import Audit
@@ -38,10 +39,6 @@ from isonb.runtime.told import clipped
 
 PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
-STEPS = (
-    'import isonb; isonb.audit(encoder, texts, fix="fixed.npy")  # your encoder and texts: does what is advised here',
-    'print(isonb.audit("fixed.npy").headline)',
-)
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
 
 
@@ -78,24 +75,33 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
     if isinstance(embedder, SentenceEmbedder):
         ours += sides_finding(embedder.model, how.prompt, queries is not None or pairs is not None)
     ours += first_token_findings(embedder, used)
-    source = f"{embedder.name}, {embedder.told}, {len(every):,} texts"
+    source = f"{text_count(every, texts)} through {embedder.name}, {embedder.told}, {base.d} dimensions"
+    again = next_steps("encoder, texts", pairs is not None)
     return dataclasses.replace(
         base,
         findings=worst_first([*ours, *findings]),
         source=source,
-        read=Read((len(used), base.d), source),
+        read=Read((len(used), base.d), embedder.name),
         checks=checks,
         layers=layers,
         layers_note=layers_note,
-        next_steps=repairs(faults) if faults else STEPS if base.next_steps else (),
+        next_steps=repairs(faults) if faults else again if base.next_steps else (),
     )
 
 
-def encoded(model: Any, texts: Sequence[str], how: Encoding) -> tuple[Tensor, str, list[Finding]]:
-    """The vectors of a model, its name, and what was assumed of how it makes them."""
+def encoded(model: Any, texts: Sequence[str], how: Encoding, count: str) -> tuple[Tensor, str, list[Finding]]:
+    """The vectors of a model, what they are of (``count`` texts), and what was assumed of how it makes them."""
     embedder, assumed = embedder_of(model, how)
     with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
-        return Store(Path(folder), embedder).vectors(texts, "texts"), embedder.name, list(assumed)
+        vectors = Store(Path(folder), embedder).vectors(texts, "texts")
+    source = f"{count} through {embedder.name}, {embedder.told}, {vectors.shape[1]} dimensions"
+    return vectors, source, list(assumed)
+
+
+def text_count(every: Sequence[str], texts: Any) -> str:
+    """How many texts there are, and of what: they may come with the name of their file, or of their column."""
+    name = getattr(texts, "name", None)
+    return f"{len(every):,} texts" + (f" of {name}" if name else "")
 
 
 def _pairs(store: Store, first: Any, second: Any, labels: Tensor) -> Pairs:

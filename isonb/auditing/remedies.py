@@ -12,6 +12,7 @@ from torch import Tensor
 
 from isonb.auditing.defects import CENTRING, SHIFTED, USED
 from isonb.auditing.measured import GROUPS, Pairs, groups_of, jackknife, pair_score
+from isonb.auditing.unrelated import stands_out
 from isonb.errors import DegenerateError, FitWarning
 from isonb.measures.registry import MEASURES
 from isonb.runtime.told import between
@@ -19,8 +20,6 @@ from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
 from isonb.transforms.base import AffineTransform
 from isonb.transforms.graded import SingularDecay
 
-GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
-MOST = 20  # directions that may be removed
 MEAN_COSINE, ISOSCORE_U = MEASURES["mean_cosine"], MEASURES["isoscore_unbiased"]
 
 Change = Callable[[Tensor], Tensor]
@@ -54,19 +53,6 @@ class _Fitted:
     def reshapes(self) -> bool:
         """Whether it is to make the spread rounder, so that an interval of that is asked for."""
         return not self.already and self.name != CENTRING
-
-
-def stands_out(x: Tensor) -> int:
-    """How many principal directions stand before the largest gap of the spectrum; 0 where there is no gap.
-
-    >>> ball = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
-    >>> stands_out(ball), stands_out(ball * torch.tensor([9.0, 9.0, 1, 1, 1, 1, 1, 1]))
-    (0, 2)
-    """
-    values = torch.linalg.eigvalsh(torch.cov(x.double().mT)).flip(-1).clamp_min(0)
-    most = max(1, min(MOST, len(values) // 4, len(x) // 2 - 1))
-    ratio = values[:most] / values[1 : most + 1].clamp_min(1e-12 * float(values[0]))
-    return int(ratio.argmax()) + 1 if float(ratio.max()) >= GAP else 0
 
 
 def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, *, shape: bool = True) -> tuple[Remedy, ...]:
@@ -178,26 +164,3 @@ def score_words(pairs: Pairs | None) -> str:
     score = pair_score(pairs.cosines(), pairs.labels, pairs.binary)
     told = f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
     return f"{told} Pairs may hold rows that a remedy was fitted on."
-
-
-def best_of(tried: Sequence[Remedy], centring: bool) -> Remedy | None:
-    """What is known to help: the largest gain, or centring where a finding asks for it and no pairs say otherwise."""
-    better = [one for one in tried if one.gain and one.gain[1] > 0]
-    if better:
-        return max(better, key=lambda one: one.gain[0] if one.gain else 0.0)
-    return next((one for one in tried if one.name == CENTRING and centring and not one.gain), None)
-
-
-def next_steps(best: Remedy | None, origin: str, cleaning: Sequence[str]) -> tuple[str, ...]:
-    """Lines of Python for what to do first. ``cleaning``: lines before the remedy; "" where reading does it.
-
-    ``origin`` is what the vectors are read from, as Python.
-    """
-    if best is None and not cleaning:
-        return ()
-    return (
-        f"import isonb; x = isonb.auditing.vectors_of({origin})  # the rows that count",
-        *filter(None, cleaning),
-        *((f"x = {best.code}.fit(x).transform(x)",) if best else ()),
-        "print(isonb.audit(x).headline)",
-    )

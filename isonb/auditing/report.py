@@ -17,6 +17,7 @@ from isonb.auditing.soundness import Check
 from isonb.auditing.unrelated import Unrelated
 from isonb.errors import InputError, fail
 from isonb.measures.registry import titles
+from isonb.runtime.terminal import printable
 from isonb.runtime.told import (
     Code,
     Columns,
@@ -63,8 +64,8 @@ class Audit(FindingsReport):
     these could be told, as they are and after the mean is subtracted; ``unrelated``: what is known of the latter.
     ``withheld``: why the shape isn't judged, or nothing. ``remedies``: what would help. ``matches``: thresholds.
     ``next_steps``: lines of Python to paste; ``commands``: the same for a terminal. ``read``: the shape, the file, the
-    columns, and what was left out. Of a model there are ``source`` (model and pooling), ``checks``, ``layers``, and
-    ``layers_note``: how the last layer becomes the vectors.
+    columns, and what was left out. Of a model there are ``source`` (texts, model and pooling), ``checks``, ``layers``,
+    and ``layers_note``: how the last layer becomes the vectors.
 
     >>> import isonb, torch
     >>> audit = isonb.audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
@@ -186,7 +187,7 @@ class Audit(FindingsReport):
         return (one for one in self.floor.items() if split or not one[0].startswith("unrelated"))
 
     def _heads(self) -> tuple[str, str]:
-        read = self.read or Read((self.n, self.d), "vectors")
+        read = printable(self.source) or self.read or Read((self.n, self.d), "vectors")
         title = f"{read} ({counted(self.n, 'row')} counted, {self.measured:,} measured)"
         return "Audit of a model" if self.checks else "Audit of vectors", title
 

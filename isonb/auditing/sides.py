@@ -55,10 +55,13 @@ def two_sided(model: Any) -> bool:
 
 
 def sides_finding(model: Any, prompt: str | None, queries: bool) -> Iterator[Finding]:
-    """How the sides were encoded, for a model that has two, or prompts that were chosen."""
-    if not two_sided(model) and prompt is None:
-        return
+    """How the sides were encoded, for a model that has two, a default prompt, or prompts that were chosen."""
     way = ways(model, prompt)
+    if not two_sided(model) and prompt is None:
+        if way["document"].text:
+            text = f"All texts were encoded {way['document']}, which is the model's default."
+            yield Finding("default prompt", "note", text, 'Another is chosen by prompt, or --prompt; "" takes none.')
+        return
     asked = f"; queries {way['query']}" if queries or prompt is None else ""
     text = f"Texts were encoded as documents, {way['document']}{asked}."
     advice = (

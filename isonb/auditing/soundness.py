@@ -23,16 +23,21 @@ SHARE, LEAST = 0.05, 10  # of the texts, and how many, that share it before it i
 PROBES = 8  # texts that are tried
 BATCH = 64  # texts that tell whether the first token is loud
 ROUNDING = 1e-3  # of a vector's length that sums in another order may move it
+# What to do where a check fails, and the same as Python, in the order in which to try it.
 FIXES = {
-    "the same text twice": "Call model.eval(): dropout or another source of chance is on.",
-    "alone and in a batch": "Pass the attention mask, and pool over real tokens only.",
-    "the empty text": "Leave empty texts out.",
-    "finite numbers": "Look for half precision that overflows, and for broken weights.",
-}
-REPAIRS = {  # the same as Python, in the order in which to try them
-    "finite numbers": "model.float()  # half precision may overflow; if it stays, look for broken weights",
-    "the same text twice": "model.eval()  # no dropout",
-    "alone and in a batch": "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
+    "finite numbers": (
+        "Look for half precision that overflows, and for broken weights.",
+        "model.float()  # half precision may overflow; if it stays, look for broken weights",
+    ),
+    "the same text twice": (
+        "Call model.eval(): dropout or another source of chance is on.",
+        "model.eval()  # no dropout",
+    ),
+    "alone and in a batch": (
+        "Pass the attention mask, and pool over real tokens only.",
+        "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
+    ),
+    "the empty text": ("Leave empty texts out.", ""),
 }
 
 
@@ -58,14 +63,14 @@ def check_model(embedder: Embedder, texts: Sequence[str]) -> tuple[tuple[Check, 
     checks = tuple(_checks(embedder, probes))
     failed = [check for check in checks if check.state == "fault"]
     told = {one.name: f"{one.name[0].upper()}{one.name[1:]}: {one.text}." for one in failed}
-    return checks, [Finding(name, "fault", text, FIXES[name]) for name, text in told.items()]
+    return checks, [Finding(name, "fault", text, FIXES[name][0]) for name, text in told.items()]
 
 
 def repairs(faults: Sequence[Finding]) -> tuple[str, ...]:
     """Lines of Python for a model that failed these checks."""
     failed = {one.name for one in faults}
     again = "print(isonb.audit(encoder, texts).checks)  # all must say ok before anything else counts"
-    return (*(line for name, line in REPAIRS.items() if name in failed), again)
+    return (*(line for name, (_, line) in FIXES.items() if line and name in failed), again)
 
 
 def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:

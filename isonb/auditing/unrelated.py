@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from isonb.measures.neighbors import knn
+from isonb.measures.rank import effective_rank
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.told import fine
 
@@ -30,6 +31,9 @@ NEAR, MORE = 0.01, 2.0  # a share of the Gaussian's pairs, and how many times th
 MANY = 0.4  # share of related pairs that one long direction makes, too: two rows are on one side of it or on both
 WIDER = 1.15  # times the Gaussian's spread of distances that is no more than chance
 TOP = 0.99  # the quantile that is called the floor
+GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
+MOST = 20  # directions that may stand out
+DIRECTIONS = 20  # in fewer of them clusters overlap, and no gap between pairs is to be trusted
 WIDE = 4096  # dimensions above which no covariance is computed
 
 
@@ -90,7 +94,11 @@ def unrelated_pairs(
     apart = _apart(x, first, second, nearest)
     every = torch.ones_like(apart, dtype=torch.bool)
     top = float(cosines.quantile(TOP))
+    far = min(top, float(cosines[apart >= _mode(apart)].quantile(TOP)))
     cuts = list(_cuts(apart))
+    if x.shape[1] <= WIDE and float(effective_rank(x, center=True)) < DIRECTIONS:
+        low = min([far, *(float(cosines[apart > cut[2]].quantile(TOP)) for cut in cuts)])
+        return Unrelated(None, low, top, "clusters overlap in so few directions"), every
     if cuts:
         floors = [float(cosines[apart > end].quantile(TOP)) for cut in cuts for end in cut]
         if max(floors) - min(floors) > TOLERANCE:
@@ -101,7 +109,6 @@ def unrelated_pairs(
         if share > MANY and x.shape[1] <= WIDE and any(_cuts(_apart(gaussian_like(x, draw), first, second))):
             return Unrelated(None, min(floors), top, "one direction alone makes rows alike"), every
         return Unrelated(share, floor, floor, "they lie in one cluster of neighbours"), mask
-    far = min(top, float(cosines[apart >= _mode(apart)].quantile(TOP)))
     if top - far <= TOLERANCE or _one_cloud(x, first, second, apart, top, draw):
         return Unrelated(0.0, top, top, "the rows form no clusters"), every
     return Unrelated(None, far, top, "related pairs pass into unrelated ones without a gap"), every
@@ -174,9 +181,22 @@ def _cuts(apart: Tensor) -> Iterator[tuple[float, float, float]]:
         yield middle - width, middle, middle + width
 
 
+def stands_out(x: Tensor) -> int:
+    """How many principal directions stand before the largest gap of the spectrum; 0 where there is no gap.
+
+    >>> ball = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
+    >>> stands_out(ball), stands_out(ball * torch.tensor([9.0, 9.0, 1, 1, 1, 1, 1, 1]))
+    (0, 2)
+    """
+    values = torch.linalg.eigvalsh(torch.cov(x.double().mT)).flip(-1).clamp_min(0)
+    most = max(1, min(MOST, len(values) // 4, len(x) // 2 - 1))
+    ratio = values[:most] / values[1 : most + 1].clamp_min(1e-12 * float(values[0]))
+    return int(ratio.argmax()) + 1 if float(ratio.max()) >= GAP else 0
+
+
 def _one_cloud(x: Tensor, first: Tensor, second: Tensor, apart: Tensor, top: float, draw: torch.Generator) -> bool:
     """Whether the pairs are no nearer and no more alike than those of a Gaussian with this mean and covariance."""
-    if x.shape[1] > WIDE:
+    if x.shape[1] > WIDE or stands_out(x):  # clusters make directions that stand out
         return False
     other = gaussian_like(x, draw)
     usual = _apart(other, first, second)

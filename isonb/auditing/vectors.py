@@ -12,11 +12,11 @@ from torch import Tensor
 
 from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
-from isonb.auditing.fixing import check_path, fix_vectors
+from isonb.auditing.fixing import advises, check_path, fix_vectors, next_steps
 from isonb.auditing.measured import Match, Pairs, quantiles
 from isonb.auditing.reading.advice import refuse
 from isonb.auditing.reading.rows import NAMED, Read, pieces, read, rows_of
-from isonb.auditing.remedies import best_of, next_steps, remedies, score_words
+from isonb.auditing.remedies import remedies, score_words
 from isonb.auditing.report import Audit
 from isonb.auditing.unrelated import Unrelated, pair_cosines, random_pairs, unrelated_pairs
 from isonb.errors import InputError, ShapeError, fail
@@ -103,14 +103,13 @@ def audit_vectors(
     ]
     findings += defects.dimensions(seen)
     tried = () if wide else remedies(x, draw, pairs, shape=not withheld)
-    centring = any(one.severity == "warning" and one.remedy == defects.CENTRING for one in findings)
     more: dict[str, Any] = {
         "remedies": tried,
         "matches": _matches(x, asked.rate, draw, pairs, queries),
         "score": score_words(pairs),
         "unrelated": floor.unrelated,
         "histogram": floor.histogram,
-        "next_steps": next_steps(best_of(tried, centring), origin, _cleaning(findings)),
+        "next_steps": next_steps(origin, pairs is not None) if advises(findings, tried) else (),
     }
     if asked.fix is not None:
         more["fixed"] = fix_vectors(source, x, findings, check_path(asked.fix), draw, pairs, names)
@@ -131,18 +130,6 @@ def _too_few(source: Any, n: int, origin: str) -> NoReturn:
     got += f", since no row has a number in dimension {names}"
     x = f"isonb.auditing.vectors_of({origin}, raw=True)"
     refuse(ShapeError, must, got, "Leave them out:", "empty dimensions", x=x, dims=dims)
-
-
-def _cleaning(findings: Sequence[Finding]) -> list[str]:
-    """Lines that take out what faults and warnings name; "" for what isn't read at all."""
-    lines = {
-        "not finite": "",
-        "zero rows": "",
-        "duplicates": "x = x.unique(dim=0)  # each row once",
-        "dead dimensions": "x = x[:, x.amin(0) < x.amax(0)]  # without dimensions that never change",
-        "long rows": "x = x / x.norm(dim=1, keepdim=True)  # each row of length 1",
-    }
-    return [lines[one.name] for one in findings if one.severity != "note" and one.name in lines]
 
 
 @dataclass(frozen=True)

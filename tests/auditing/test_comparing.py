@@ -73,8 +73,10 @@ def test_functions_are_named_and_texts_may_be_drawn_once(x):
         return x[: len(texts)]
 
     found = isonb.compare(lengths, lengths, texts=(f"text {i}" for i in range(N)))
-    assert found.source.startswith("the function test_functions_are_named")
-    assert found.source.endswith(f"lengths, {N} texts")
+    first, second = found.read
+    assert first == second
+    assert first.startswith(f"{N} texts through the function test_functions_are_named")
+    assert f"second: {second}" in " ".join(repr(found).split())
     assert found.cka == pytest.approx(1)
 
 
