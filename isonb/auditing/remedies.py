@@ -67,9 +67,9 @@ def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, *, sh
             warnings.simplefilter("ignore", FitWarning)  # few rows are told of by the audit itself
             group = groups_of(len(judging), draw)
             tried = list(_fitted(fitting, judging))
-            asked = shape and any(one.reshapes for one in tried)
-            before = _roundness(judging, group if asked else None)
-            return tuple(_judged(one, judging, group, before, pairs, shape) for one in tried)
+            judged = shape and any(remedy.reshapes for remedy in tried)
+            before = _roundness(judging, group if judged else None)
+            return tuple(_judged(remedy, judging, group, before, pairs, shape) for remedy in tried)
     except DegenerateError:  # all rows of a half are the same
         return ()
 
@@ -102,25 +102,25 @@ def _roundness(x: Tensor, group: Tensor | None) -> list[float]:
 
 
 def _judged(
-    one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None, shape: bool
+    remedy: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None, shape: bool
 ) -> Remedy:
-    changed = one.change(x)
-    after = _roundness(changed, group if shape and one.reshapes else None)
+    changed = remedy.change(x)
+    after = _roundness(changed, group if shape and remedy.reshapes else None)
     rise, *without = (new - old for old, new in zip(before, after, strict=False))
     old, new = (
         ((MEAN_COSINE.title, float(MEAN_COSINE(y))), (ISOSCORE_U.title, score[0]))
         for y, score in ((x, before), (changed, after))
     )
-    gain = None if pairs is None else gain_of(one.change, pairs)
-    told = [] if gain is None else [_gain_words(gain)]
-    told += [_shape_words(one, old[0][1] - new[0][1], rise, without)] if shape else []
-    return Remedy(one.name, one.code, old, new, "; ".join(told) or "too few rows to judge", gain)
+    gain = None if pairs is None else gain_of(remedy.change, pairs)
+    messages = [] if gain is None else [_gain_text(gain)]
+    messages += [_shape_text(remedy, old[0][1] - new[0][1], rise, without)] if shape else []
+    return Remedy(remedy.name, remedy.code, old, new, "; ".join(messages) or "too few rows to judge", gain)
 
 
-def _shape_words(one: _Fitted, fall: float, rise: float, without: list[float]) -> str:
-    if one.already:
-        return one.already
-    if one.name == CENTRING:
+def _shape_text(remedy: _Fitted, fall: float, rise: float, without: list[float]) -> str:
+    if remedy.already:
+        return remedy.already
+    if remedy.name == CENTRING:
         return f"random cosines fall by {fall:.2f}; the spread can't change"
     half = jackknife(without)
     if rise - half > 0:
@@ -133,8 +133,8 @@ def gain_of(change: Change, pairs: Pairs) -> tuple[float, float, float]:
     cosines = pairs.cosines(), Pairs(change(pairs.first), change(pairs.second), pairs.labels).cosines()
     group = groups_of(len(pairs.labels), torch.Generator().manual_seed(0))
 
-    def rise(kept: Tensor) -> float:
-        old, new = (pair_score(one[kept], pairs.labels[kept], pairs.binary) for one in cosines)
+    def rise(part: Tensor) -> float:
+        old, new = (pair_score(remedy[part], pairs.labels[part], pairs.binary) for remedy in cosines)
         return new - old
 
     value = rise(group >= 0)
@@ -142,7 +142,7 @@ def gain_of(change: Change, pairs: Pairs) -> tuple[float, float, float]:
     return value, value - half, value + half
 
 
-def _gain_words(gain: tuple[float, float, float]) -> str:
+def _gain_text(gain: tuple[float, float, float]) -> str:
     """The verdict, with as many digits as show on which side of 0 both ends are.
 
     >>> _gain_words((-0.0031, -0.0058, -0.0004))
@@ -156,11 +156,11 @@ def _gain_words(gain: tuple[float, float, float]) -> str:
     return f"{word}: score {between(*gain, digits, '+')}"
 
 
-def score_words(pairs: Pairs | None) -> str:
+def score_text(pairs: Pairs | None) -> str:
     """What the verdicts stand on."""
     if pairs is None:
         return "Only labelled pairs tell whether any of this helps a task: isotropy is no score."
     name = "AUC" if pairs.binary else "Spearman"
     score = pair_score(pairs.cosines(), pairs.labels, pairs.binary)
-    told = f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
-    return f"{told} Pairs may hold rows that a remedy was fitted on."
+    messages = f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
+    return f"{messages} Pairs may hold rows that a remedy was fitted on."

@@ -40,12 +40,12 @@ def ways(model: Any, prompt: str | None = None) -> dict[Side, Way]:
     if prompt and prompt not in prompts:
         some = ", ".join(name for name, text in prompts.items() if text) or "none"
         fail(InputError, "prompt must be one of the model's", repr(prompt), f'Its prompts: {some}. "" takes none.')
-    found = {}
+    by_side = {}
     for side in SIDES:
         usual = next((name for name in NAMES[side] if name in prompts), model.default_prompt_name or "")
         name = usual if prompt is None else prompt
-        found[side] = Way(name, str(prompts.get(name, "")), _route(model, side))
-    return found
+        by_side[side] = Way(name, str(prompts.get(name, "")), _route(model, side))
+    return by_side
 
 
 def two_sided(model: Any) -> bool:
@@ -62,8 +62,8 @@ def sides_finding(model: Any, prompt: str | None, queries: bool) -> Iterator[Fin
             text = f"All texts were encoded {way['document']}, which is the model's default."
             yield Finding("default prompt", "note", text, 'Another is chosen by prompt, or --prompt; "" takes none.')
         return
-    asked = f"; queries {way['query']}" if queries or prompt is None else ""
-    text = f"Texts were encoded as documents, {way['document']}{asked}."
+    of_queries = f"; queries {way['query']}" if queries or prompt is None else ""
+    text = f"Texts were encoded as documents, {way['document']}{of_queries}."
     advice = (
         "" if queries else "Give queries, too: a search compares the two sides, and its threshold lies between them."
     )
