@@ -180,8 +180,9 @@ def test_two_encoders_on_the_same_texts(tmp_path, capsys):
     (tmp_path / "t.txt").write_text("\n".join(texts))
     words = ["audit", "tiny", "--compare", "minilm", "--texts", str(tmp_path / "t.txt")]
     assert cli.main([*words, "--json", str(tmp_path / "a.json")]) == 0
-    said = capsys.readouterr().out
-    assert "tiny and minilm, 60 texts" in said
+    said = " ".join(capsys.readouterr().out.split())
+    assert "first: 60 texts of t.txt through tiny, mean pooling, 128 dimensions" in said
+    assert "second: 60 texts of t.txt through minilm, as sentence-transformers encodes, 384 dimensions" in said
     found = json.loads((tmp_path / "a.json").read_text())
     assert (found["n"], found["d"], found["d_second"]) == (60, 128, 384)
     assert 0.1 < found["cka"] < 1
