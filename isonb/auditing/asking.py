@@ -17,7 +17,7 @@ from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import rows_of, usable
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_texts
-from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
+from isonb.auditing.vectors import SAMPLE, AuditOptions, audit_vectors
 from isonb.checks import usual_device
 from isonb.errors import DtypeError, InputError, ShapeError, fail, with_name
 from isonb.runtime.told import clipped
@@ -100,14 +100,14 @@ def audit(
     (['shift', 'hubs'], False)
     """
     with named("audit"):
-        asked = Asked(sample, seed, false_match_rate, fix)
+        options = AuditOptions(sample, seed, false_match_rate, fix)
         if fix is not None:
             check_path(fix, vectors)
         labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
         path = isinstance(vectors, str | Path) and texts is None
         if is_model(vectors) and not path:
             how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer, prompt)
-            return audit_model(vectors, texts, asked, how, labelled, queries)
+            return audit_model(vectors, texts, options, how, labelled, queries)
         source = matrix(vectors, name=name)
         quote = None
         if texts is not None:
@@ -118,8 +118,8 @@ def audit(
             quote = lambda row: clipped(every[row])  # noqa: E731
         known = None if labelled is None else _row_pairs(source, labelled)
         asking = None if queries is None else _queries(queries, source.shape[1])
-        origin = ", ".join([repr(str(vectors)) if path else "vectors", *([repr(name)] if name else [])])
-        return audit_vectors(source, asked, pairs=known, queries=asking, quote=quote, origin=origin)
+        origin = ", ".join([repr(str(vectors)) if path else "vectors", *([f"name={name!r}"] if name else [])])
+        return audit_vectors(source, options, pairs=known, queries=asking, quote=quote, origin=origin)
 
 
 @contextlib.contextmanager

@@ -110,13 +110,13 @@ def _tokenwise(encoder: Any, how: Encoding, from_name: bool = False) -> tuple[Em
     return TokenEmbedder(encoder, pool, limit, how.batch_size, from_name), assumed
 
 
-def _together(given: Any, parts: Sequence[Any]) -> Any:
+def _together(source: Any, parts: Sequence[Any]) -> Any:
     """A transformers model and its tokenizer, in either order, as an encoder of the lab."""
     with needs("isonb.audit of a model", "audit", "transformers", "tqdm"):
         from isonb.models.loading import Encoder, as_encoder
 
-    if isinstance(given, Encoder):
-        return given
+    if isinstance(source, Encoder):
+        return source
     model = next(part for part in parts if isinstance(part, nn.Module))
     tokenizer = next((part for part in parts if callable(part) and hasattr(part, "pad_token_id")), None)
     if tokenizer is None or len(parts) != 2:
@@ -128,5 +128,5 @@ def _together(given: Any, parts: Sequence[Any]) -> Any:
 def _called(model: Any) -> str:
     """A model's name: where it came from, or its class."""
     card = getattr(getattr(model, "model_card_data", None), "base_model", None)
-    told = getattr(getattr(model, "config", None), "_name_or_path", None) or card
-    return f"{type(model).__name__} {told}" if told else type(model).__name__
+    description = getattr(getattr(model, "config", None), "_name_or_path", None) or card
+    return f"{type(model).__name__} {description}" if description else type(model).__name__

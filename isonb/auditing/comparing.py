@@ -15,7 +15,7 @@ from isonb.auditing.choosing import Encoding
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import Finding, copies
 from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts
-from isonb.auditing.models import encoded
+from isonb.auditing.models import encoded, text_count
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of, usable
 from isonb.auditing.soundness import check_texts
@@ -31,7 +31,7 @@ from isonb.runtime.told import counted
 SHARES = (0.0, 0.001, 0.01, 0.05, 0.5)
 MOVED = 0.99  # a cosine below which a row is another one
 SHUFFLES = 10  # of the rows, for what CKA is by chance
-KEPT = 0.9  # mean overlap of neighbours below which a search answers differently
+SAME_NEIGHBOURS = 0.9  # mean overlap of neighbours below which a search answers differently
 CHANCE = 3.0  # times the overlap of unrelated rows, up to which an overlap is no sign that the rows belong together
 
 
@@ -81,16 +81,16 @@ def compare(
     """
     with named("compare"):
         check_sample(sample)
-        source = ""
-        assumed: list[Finding] = []
+        models, assumed = ("", ""), list[Finding]()
         if texts is not None:
             every = check_texts(texts)
             how = Encoding(pool, max_length, batch_size, device)
-            (first, one, assumed), (second, other, more) = (encoded(model, every, how) for model in (first, second))
-            source, assumed = f"{one} and {other}, {len(every):,} texts", [*assumed, *more]
+            each = [encoded(model, every, how, text_count(every, texts)) for model in (first, second)]
+            (first, second), models = (item[0] for item in each), (each[0][1], each[1][1])
+            assumed = [*each[0][2], *each[1][2]]
         a, b = matrix(first, "first", names[0]), matrix(second, "second", names[1])
         _check_sizes(a, b)
-        rows, odd, own = _one_pass(a, b)
+        rows, odd, self_cosines = _read_both(a, b)
         draw = torch.Generator().manual_seed(seed)
         chosen = rows[torch.randperm(len(rows), generator=draw)[:sample].sort().values]
         x, y = rows_of(a, chosen), rows_of(b, chosen)
@@ -98,8 +98,8 @@ def compare(
         overlap = _overlap(x, y, group)
         differences = tuple(_differences(x, y, group))
         relation = relation_of(a, b, x, y, chosen)
-        findings = worst_first([*assumed, *_findings(rows, odd, own, overlap, relation, len(x))])
-        cosines, moved = _own(rows, own)
+        findings = worst_first([*assumed, *_findings(rows, odd, self_cosines, overlap, relation, len(x))])
+        cosines, moved = _cosine_quantiles(rows, self_cosines)
         alike, debiased, by_chance = _cka(x, y, draw)
         return Comparison(
             n=len(rows),
@@ -114,7 +114,7 @@ def compare(
             overlap=overlap,
             differences=differences,
             d_second=b.shape[1],
-            source=source,
+            read=(models[0] or str(a.read), models[1] or str(b.read)),
         )
 
 
@@ -128,7 +128,7 @@ def _check_sizes(a: Any, b: Any) -> None:
         fail(ShapeError, f"both must have at most {WIDE} dimensions", widest, fix)
 
 
-def _one_pass(a: Any, b: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+def _read_both(a: Any, b: Any) -> tuple[Tensor, Tensor, Tensor | None]:
     """The rows that count, those that are odd in one alone, and the cosine of each that counts with itself."""
     n, alike = a.shape[0], a.shape[1] == b.shape[1]
     good, odd = torch.zeros(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool)
@@ -146,7 +146,7 @@ def _one_pass(a: Any, b: Any) -> tuple[Tensor, Tensor, Tensor | None]:
     return rows, odd.nonzero().flatten(), cosines[rows] if alike else None
 
 
-def _own(rows: Tensor, cosines: Tensor | None) -> tuple[dict[str, float], tuple[tuple[int, float], ...]]:
+def _cosine_quantiles(rows: Tensor, cosines: Tensor | None) -> tuple[dict[str, float], tuple[tuple[int, float], ...]]:
     """Of the cosines of the rows with themselves: quantiles, and the lowest."""
     if cosines is None:
         return {}, ()
@@ -170,16 +170,16 @@ def _overlap(x: Tensor, y: Tensor, group: Tensor) -> tuple[float, float, float]:
     """The mean share of common neighbours, by cosine."""
     k = min(K, len(x) - 1)
     pieces = zip(*(torch.split(nearest_by_cosine(z, k)[0], CHUNK) for z in (x, y)), strict=True)
-    kept = torch.cat([(a.unsqueeze(-1) == b.unsqueeze(-2)).any(-1).double().mean(-1) for a, b in pieces])
-    half = jackknife([float(kept[group != g].mean()) for g in range(GROUPS)])
-    return float(kept.mean()), float(kept.mean()) - half, float(kept.mean()) + half
+    shared = torch.cat([(a.unsqueeze(-1) == b.unsqueeze(-2)).any(-1).double().mean(-1) for a, b in pieces])
+    half = jackknife([float(shared[group != g].mean()) for g in range(GROUPS)])
+    return float(shared.mean()), float(shared.mean()) - half, float(shared.mean()) + half
 
 
 def _differences(x: Tensor, y: Tensor, group: Tensor) -> Iterator[Difference]:
-    near = [Neighbours(one, min(LISTED, len(one) - 1)) for one in (x, y)]
+    near = [Neighbours(item, min(LISTED, len(item) - 1)) for item in (x, y)]
     copied = copies(near[0]) | copies(near[1])
     parts = [group >= 0, *(group != g for g in range(GROUPS))]
-    first, second = (of_parts(one.x, parts, AUDITED, one, copied) for one in near)
+    first, second = (of_parts(item.x, parts, AUDITED, item, copied) for item in near)
     for name in (name for name in first if name in second):
         rise, *without = (new - old for old, new in zip(first[name], second[name], strict=True))
         half, title = jackknife(without), MEASURES[name].title
@@ -189,7 +189,7 @@ def _differences(x: Tensor, y: Tensor, group: Tensor) -> Iterator[Difference]:
 def _findings(
     every: Tensor,
     odd: Tensor,
-    own: Tensor | None,
+    self_cosines: Tensor | None,
     overlap: tuple[float, float, float],
     relation: Finding | None,
     measured: int,
@@ -200,17 +200,17 @@ def _findings(
         yield Finding("odd rows", "fault", text, "Left out here. Look at the texts behind them.", rows=rows)
     if relation is not None:
         yield relation
-    if own is not None and bool((own < MOVED).any()):
-        text = f"Moved, with a cosine below {MOVED}: {counted(int((own < MOVED).sum()), 'row')} of {len(every):,}."
-        worst = own.argsort()
-        rows = tuple(every[worst[own[worst] < MOVED]].tolist())
+    if self_cosines is not None and bool((self_cosines < MOVED).any()):
+        order = self_cosines.argsort()
+        rows = tuple(every[order[self_cosines[order] < MOVED]].tolist())
+        text = f"Moved, with a cosine below {MOVED}: {counted(len(rows), 'row')} of {len(every):,}."
         yield Finding("moved rows", "warning", text, "Don't mix both in one index.", rows=rows)
-    elif own is not None and float(own.min()) > SAME:
+    elif self_cosines is not None and float(self_cosines.min()) > SAME:
         yield Finding("same rows", "note", "The rows are the same up to rounding and length.")
     chance = min(K, measured - 1) / (measured - 1)
-    if relation is None and overlap[2] < CHANCE * chance < KEPT:
+    if relation is None and overlap[2] < CHANCE * chance < SAME_NEIGHBOURS:
         text = f"The neighbours have nothing in common ({overlap[0]:.1%}; by chance {chance:.1%})."
         yield Finding("unrelated rows", "fault", text, "Are the rows of both the same texts, in the same order?")
-    elif overlap[0] < KEPT:
+    elif overlap[0] < SAME_NEIGHBOURS:
         text = f"A row keeps {overlap[0]:.0%} of its {K} nearest neighbours."
         yield Finding("other neighbours", "warning", text, "A search answers differently. Encode all rows anew.")

@@ -20,7 +20,7 @@ from isonb.runtime.told import Columns, Section, between
 K = 10  # neighbours
 TRIED = 200  # rows that are looked for elsewhere
 SAME = 1 - 1e-5  # cosine of rows, or of clouds, that differ by rounding alone
-THERE = 0.999  # cosine from which a row is taken to be the one that is looked for
+MATCHED = 0.999  # cosine from which a row is taken to be the one that is looked for
 MOST = 2048  # dimensions up to which a rotation is looked for
 
 
@@ -50,6 +50,7 @@ class Comparison(FindingsReport):
     the same cloud up to rotation and scale; ``cka_debiased``: about 0 for unrelated ones, where few rows of many
     dimensions lift ``cka`` far above it; ``cka_floor``: its least and most where the rows are shuffled; ``overlap``,
     the share of the 10 nearest neighbours that a row keeps, with its 95% interval; ``differences`` of every reading.
+    ``read``: what was read of both.
     """
 
     n: int
@@ -64,38 +65,41 @@ class Comparison(FindingsReport):
     d_second: int = 0
     cka_debiased: float = math.nan
     cka_floor: tuple[float, float] = (math.nan, math.nan)
-    source: str = ""
+    read: tuple[str, str] = ("", "")
 
     def values(self) -> dict[str, float]:
         """Every number by its name: "row cosine 0.01", "CKA", "CKA, debiased", ``overlap@10``, "rise of IsoScore"."""
         numbers = {f"row cosine {share}": value for share, value in self.cosines.items()}
         numbers |= {"CKA": self.cka, "CKA, debiased": self.cka_debiased, f"overlap@{K}": self.overlap[0]}
-        return numbers | {f"rise of {key}": one.rise for one in self.differences for key in (one.name, one.measure)}
+        return numbers | {f"rise of {key}": item.rise for item in self.differences for key in (item.name, item.measure)}
 
     def _heads(self) -> tuple[str, str]:
         d = f"{self.d} dimensions in both" if self.d == self.d_second else f"{self.d} and {self.d_second} dimensions"
-        of = f"{printable(self.source)}: " if self.source else ""
-        return "Comparison of vectors", f"{of}{self.n:,} rows of {d} ({self.measured:,} measured)"
+        return "Comparison of vectors", f"{self.n:,} rows of {d} ({self.measured:,} measured)"
 
     def _sections(self, full: bool) -> Iterator[Section]:
+        sides = zip(("first", "second"), map(printable, self.read), strict=True)
+        yield Section("", [f"{side}: {read}" for side, read in sides if read])
         yield stands_out(self.findings)
         if self.cosines:
-            own = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]
-            yield Section("Each row with itself", [Columns("Quantiles", ["quantiles over rows", *self.cosines], [own])])
+            cells = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]
+            yield Section(
+                "Each row with itself", [Columns("Quantiles", ["quantiles over rows", *self.cosines], [cells])]
+            )
         value, low, high = self.overlap
         least, most = self.cka_floor
         chance = f"unrelated rows have {least:z.4f} to {most:z.4f}"
         shared = f"a row keeps {value:.1%} of its {K} neighbours ({low:.1%} to {high:.1%})"
-        told = f"CKA, debiased, {self.cka_debiased:z.4f} ({chance}); as it is {self.cka:z.4f}; {shared}"
+        message = f"CKA, debiased, {self.cka_debiased:z.4f} ({chance}); as it is {self.cka:z.4f}; {shared}"
         head, caption = ("measure", "first", "second", "rise"), "Each measure, and the rise with its 95% interval"
-        yield Section("Both clouds", [told, Columns(caption, head, [*map(_cells, self.differences)])])
+        yield Section("Both clouds", [message, Columns(caption, head, [*map(_cells, self.differences)])])
         if self.moved:
             moved = ", ".join(f"{number} ({cosine:.4f})" for number, cosine in self.moved[:8])
             yield Section("Rows that moved most", [f"moved most: {moved}"])
 
 
-def _cells(one: Difference) -> list[str]:
-    return [one.name, f"{one.first:.3f}", f"{one.second:.3f}", between(one.rise, one.low, one.high, 3, "+")]
+def _cells(item: Difference) -> list[str]:
+    return [item.name, f"{item.first:.3f}", f"{item.second:.3f}", between(item.rise, item.low, item.high, 3, "+")]
 
 
 def relation_of(a: Any, b: Any, x: Tensor, y: Tensor, rows: Tensor) -> Finding | None:
@@ -103,7 +107,7 @@ def relation_of(a: Any, b: Any, x: Tensor, y: Tensor, rows: Tensor) -> Finding |
     d, c = x.shape[1], y.shape[1]
     x, y = x.double(), y.double()
     least = min(d, c)
-    if float(_cosines(x[:, :least], y[:, :least]).median()) > THERE:  # every row is where it was
+    if float(_cosines(x[:, :least], y[:, :least]).median()) > MATCHED:  # every row is where it was
         cut = d != c and float(_cosines(x[:, :least], y[:, :least]).quantile(0.01)) > SAME
         names = ("second", "first") if c < d else ("first", "second")
         text = f"The {names[0]} are the first {least} of the {max(d, c)} dimensions of the {names[1]}."
@@ -130,20 +134,20 @@ def _order(a: Any, b: Any, x: Tensor, rows: Tensor) -> Finding | None:
     """Whether rows of the first stand elsewhere in the second, whole or cut to the dimensions that both have."""
     least = min(a.shape[1], b.shape[1])
     picked = torch.linspace(0, len(x) - 1, min(TRIED, len(x))).long()
-    wanted = unit_rows(x[picked, :least])
+    queries = unit_rows(x[picked, :least])
     best, place = torch.full((len(picked),), -2.0, dtype=torch.float64), torch.zeros(len(picked), dtype=torch.long)
     for start, part in pieces(b):
-        score, where = (wanted @ unit_rows(part[:, :least].double().nan_to_num()).mT).max(-1)
+        score, where = (queries @ unit_rows(part[:, :least].double().nan_to_num()).mT).max(-1)
         place = torch.where(score > best, start + where, place)
         best = torch.maximum(best, score)
-    there = best > THERE
-    elsewhere = there & (place != rows[picked])
-    if float(there.double().mean()) < 0.9 or float(elsewhere.double().mean()) < 0.5:
+    present = best > MATCHED
+    elsewhere = present & (place != rows[picked])
+    if float(present.double().mean()) < 0.9 or float(elsewhere.double().mean()) < 0.5:
         return None
-    if len(set(place[there].tolist())) < 0.5 * int(there.sum()):  # rows that are all alike are everywhere
+    if len(set(place[present].tolist())) < 0.5 * int(present.sum()):  # rows that are all alike are everywhere
         return None
     shown = list(zip(rows[picked][elsewhere].tolist(), place[elsewhere].tolist(), strict=True))[:3]
-    told = ", ".join(f"row {one} is row {other}" for one, other in shown)
-    text = f"The rows are the same in another order: {told}."
+    message = ", ".join(f"row {item} is row {other}" for item, other in shown)
+    text = f"The rows are the same in another order: {message}."
     fix = "Sort both by one id, and compare again; nothing else here counts."
     return Finding("other order", "fault", text, fix, rows=tuple(rows[picked][elsewhere].tolist()))

@@ -26,8 +26,8 @@ USED, BARELY = 0.5, 0.1  # unbiased IsoScore below which directions are hardly u
 LOUD = 8.0  # times the median energy that makes a dimension an outlier
 DROWNS, FEW = 0.2, 0.05  # share of all energy that outliers hold, and of the dimensions that they are, for a warning
 HUB = 2.0  # times the largest count in an isotropic Gaussian that makes a row a hub
-SHARED, ONE = 0.05, 0.05  # share of all places that hubs hold, or of the lists that one is in, for a note
-HELD, EVERYWHERE = 0.25, 0.1  # the same for a warning
+SHARED, LARGEST = 0.05, 0.05  # share of all places that hubs hold, or of the lists that one is in, for a note
+HUB_SHARE, EVERYWHERE = 0.25, 0.1  # the same for a warning
 TWIN = 0.9999  # centred cosine of rows that say the same
 ALIKE = 0.95  # centred cosine of two texts that say nearly the same
 COPY = 2e-3  # of the usual distance to the tenth neighbour: a row that is nearer to another is a copy of it
@@ -58,9 +58,9 @@ class Finding:
     remedy: str = ""
 
 
-def strange_rows(seen: Pass, n: int, d: int) -> Iterator[Finding]:
+def strange_rows(summary: Pass, n: int, d: int) -> Iterator[Finding]:
     """Rows that are not numbers or are zero; too few of them; lengths and digits."""
-    for name, rows in (("not finite", seen.wild), ("zero rows", seen.zero)):
+    for name, rows in (("not finite", summary.wild), ("zero rows", summary.zero)):
         if len(rows):
             words = "NaN or infinity in" if name == "not finite" else "Nothing but zeros in"
             advice = "Left out here. Look at the texts behind them."
@@ -69,8 +69,8 @@ def strange_rows(seen: Pass, n: int, d: int) -> Iterator[Finding]:
     if n < d:
         text = f"There are fewer rows ({n}) than dimensions ({d})."
         yield Finding("few rows", "warning", text, "Is the array transposed? Rows are points.")
-    yield from lengths(seen.lengths, seen.good)
-    if seen.half:
+    yield from lengths(summary.lengths, summary.good)
+    if summary.half:
         text = "Every value fits float16."
         yield Finding("half precision", "note", text, "Digits may have been lost before these vectors were saved.")
 
@@ -103,13 +103,13 @@ def listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:LISTED])) + more
 
 
-def duplicates(seen: Pass) -> Iterator[Finding]:
+def duplicates(summary: Pass) -> Iterator[Finding]:
     """Rows that repeat an earlier one, number by number."""
-    count, n = len(seen.repeats), len(seen.good)
+    count, n = len(summary.repeats), len(summary.good)
     if count:
         severity = "warning" if count > n / 100 else "note"
         text = f"Repeats of an earlier row: {counted(count, 'row')} ({count / n:.1%})."
-        rows = tuple(seen.repeats.tolist())
+        rows = tuple(summary.repeats.tolist())
         yield Finding("duplicates", severity, text, "Drop them before you measure or index.", rows=rows)
 
 
@@ -159,16 +159,16 @@ def nearest_rows(x: Tensor) -> Nearest:
 
 
 def neighbours(
-    x: Tensor, found: Nearest, gaussian: Tensor, chosen: Tensor, quote: Quote | None = None
+    x: Tensor, search: Nearest, gaussian: Tensor, chosen: Tensor, quote: Quote | None = None
 ) -> Iterator[Finding]:
-    """Hubs, and rows or texts that are nearly the same. ``found``: the :func:`nearest_rows` of x (n, d).
+    """Hubs, and rows or texts that are nearly the same. ``search``: the :func:`nearest_rows` of x (n, d).
 
     ``chosen``: the number of each row of ``x``.
     """
     centred, by_chance = x - x.mean(0), nearest_rows(gaussian)
     index, cosines = nearest_rows(centred)
     usual = float(_popularity(gaussian, by_chance).max())
-    yield from _hubs(_popularity(x, found), _popularity(centred, (index, cosines)), HUB * usual, chosen, quote)
+    yield from _hubs(_popularity(x, search), _popularity(centred, (index, cosines)), HUB * usual, chosen, quote)
     nearest, index = cosines[:, 0].double(), index[:, 0]
     what, least = ("row", TWIN) if quote is None else ("text", ALIKE)
     order = nearest.argsort(descending=True, stable=True)
@@ -186,23 +186,23 @@ def neighbours(
 def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: Quote | None) -> Iterator[Finding]:
     """Rows that are near too many others, and whether subtracting the mean would change that."""
     hubs = (counts > least).nonzero().flatten()
-    held, one = _reach(counts, least)
-    if held <= SHARED and one <= ONE:
+    share, one = _reach(counts, least)
+    if share <= SHARED and one <= LARGEST:
         return
     first = hubs[counts[hubs].argsort(descending=True)]
     rows = chosen[first].tolist()
     most = float(counts[first[0]])
-    text = f"Hubs: {counted(len(hubs), 'row')}, {held:.0%} of all neighbours, the first near {most:,.0f} rows."
+    text = f"Hubs: {counted(len(hubs), 'row')}, {share:.0%} of all neighbours, the first near {most:,.0f} rows."
     named = () if quote is None else tuple(map(quote, rows[:NAMED]))
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
-    left, one_left = _reach(centred, least)
-    if left <= SHARED and one_left <= ONE:
+    remaining, largest_remaining = _reach(centred, least)
+    if remaining <= SHARED and largest_remaining <= LARGEST:
         advice, remedy = "Centring ends it.", CENTRING
-    elif left < held / 2:
-        advice, remedy = f"Centring leaves {left:.0%}; look at these rows, too.", CENTRING
+    elif remaining < share / 2:
+        advice, remedy = f"Centring leaves {remaining:.0%}; look at these rows, too.", CENTRING
     else:
         advice, remedy = "Centring doesn't help: look at these rows, and drop what says nothing.", ""
-    severity = "warning" if held > HELD or one > EVERYWHERE else "note"
+    severity = "warning" if share > HUB_SHARE or one > EVERYWHERE else "note"
     yield Finding("hubs", severity, text, advice, rows=tuple(rows), examples=heard, remedy=remedy)
 
 
@@ -212,13 +212,13 @@ def _reach(counts: Tensor, least: float) -> tuple[float, float]:
     return (float(hubs.sum() / counts.sum()), float(hubs.max()) / len(counts)) if len(hubs) else (0.0, 0.0)
 
 
-def _popularity(x: Tensor, found: Nearest) -> Tensor:
+def _popularity(x: Tensor, search: Nearest) -> Tensor:
     """How often each row of x is among the K nearest of the others.
 
     Rows that tie for the last places share them, so that no order of the rows makes a hub: of m ties for p places each
     counts p / m. Where the first row that is left out ties, all rows are looked at.
     """
-    n, k, (index, cosines) = len(x), min(K, len(x) - 1), found
+    n, k, (index, cosines) = len(x), min(K, len(x) - 1), search
     tied = cosines[:, -1] >= cosines[:, k - 1] - TIE if k < n - 1 else torch.zeros(n, dtype=torch.bool)
     counts = torch.bincount(index[~tied, :k].flatten(), minlength=n).double()
     if not bool(tied.any()):
@@ -235,13 +235,13 @@ def _popularity(x: Tensor, found: Nearest) -> Tensor:
     return counts
 
 
-def dimensions(seen: Pass) -> Iterator[Finding]:
+def dimensions(summary: Pass) -> Iterator[Finding]:
     """Dimensions that drown the others, and such that never change."""
-    d, used = len(seen.energy), seen.energy > 0
-    loud = (seen.energy > LOUD * seen.energy[used].median()).nonzero().flatten()
+    d, used = len(summary.energy), summary.energy > 0
+    loud = (summary.energy > LOUD * summary.energy[used].median()).nonzero().flatten()
     if len(loud):
-        share = float(seen.energy[loud].sum() / seen.energy.sum())
-        first = loud[seen.energy[loud].argsort(descending=True)]
+        share = float(summary.energy[loud].sum() / summary.energy.sum())
+        first = loud[summary.energy[loud].argsort(descending=True)]
         names = tuple(first.tolist())
         text = (
             f"Loud: {counted(len(loud), 'dimension')} of {d:,} with {share:.0%} of all squared size ({listed(names)})."
@@ -250,9 +250,9 @@ def dimensions(seen: Pass) -> Iterator[Finding]:
         advice = "Loud dimensions decide every cosine. Standardise, or remove the top directions (isonb.AllButTheTop)."
         severity = "warning" if drowns else "note"
         yield Finding("outlier dimensions", severity, text, advice if drowns else "", dims=names)
-    still = (seen.low == seen.high).nonzero().flatten()
+    still = (summary.low == summary.high).nonzero().flatten()
     if len(still):
-        zeros = seen.filled < 1 - SPARSE and not bool(seen.energy[still].any())
+        zeros = summary.filled < 1 - SPARSE and not bool(summary.energy[still].any())
         named = tuple(still.tolist())
         text = f"Never changing: {counted(len(still), 'dimension')} of {d:,} ({listed(named)})."
         advice = "The vectors are sparse: other texts may use them." if zeros else "Drop them."

@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 
 
 class Embedder(ABC):
-    """What gives the vectors of texts: ``name`` and ``told`` (how it pools) as the report says them.
+    """What gives the vectors of texts: ``name`` and ``description`` (how it pools) as the report says them.
 
     ``training``: whether dropout is on. ``max_length``: tokens at which texts are cut; 0 where that isn't known.
     ``batch_size``: texts at a time. ``revision``: of what it was loaded from by its name; "" where it was passed.
@@ -45,7 +45,7 @@ class Embedder(ABC):
     """
 
     name: str
-    told: str
+    description: str
     batch_size: int
     training = False
     max_length = 0
@@ -85,9 +85,9 @@ class Embedder(ABC):
         if not self.revision:
             fix = "Leave work out, or name the model."
             fail(InputError, "vectors kept in work must be those of a model's name or folder", self.name, fix)
-        return json.dumps([self.name, self.told, self.revision, self.max_length])
+        return json.dumps([self.name, self.description, self.revision, self.max_length])
 
-    def room_for_words(self) -> None:
+    def check_length(self) -> None:
         """Raise :class:`~isonb.errors.InputError` where special tokens alone fill the input."""
         count = getattr(self.tokenizer, "num_special_tokens_to_add", int)()
         if self.max_length <= count:
@@ -98,7 +98,7 @@ class Embedder(ABC):
 class FunctionEmbedder(Embedder):
     """A function from a list of strings to one vector each, an array, a tensor or a list: a service, one's own code."""
 
-    told = "as the function gives them"
+    description = "as the function gives them"
 
     def __init__(self, function: Callable[[list[str]], Any], batch_size: int) -> None:
         self.function, self.batch_size = function, batch_size
@@ -123,9 +123,9 @@ class TokenEmbedder(Embedder):
     ) -> None:
         self.encoder, self.pool, self.max_length, self.batch_size = encoder, pooling, max_length, batch_size
         self.tokenizer, self.training = encoder.tokenizer, bool(encoder.model.training)
-        self.name, self.told = str(encoder.name), f"{pooling} pooling"
+        self.name, self.description = str(encoder.name), f"{pooling} pooling"
         self.revision = encoder.revision if from_name else ""
-        self.room_for_words()
+        self.check_length()
 
     def read(self, texts: Sequence[str]) -> TokenizedSentences:
         """The token numbers of each text, cut at the longest input. InputError for a text that gives no token."""
@@ -179,13 +179,13 @@ class SentenceEmbedder(Embedder):
         self.prompt, self.ways = prompt, ways(model, prompt)
         self.two_sided = two_sided(model) or prompt is not None
         self._take("document")
-        own = getattr(model, "max_seq_length", None)
-        self.max_length = min((limit for limit in (own, max_length) if limit is not None), default=0)
-        self.shorter = max_length is not None and self.max_length != own
+        model_limit = getattr(model, "max_seq_length", None)
+        self.max_length = min((limit for limit in (model_limit, max_length) if limit is not None), default=0)
+        self.shorter = max_length is not None and self.max_length != model_limit
         tokenizer = getattr(model, "tokenizer", None)
         self.tokenizer = tokenizer if hasattr(tokenizer, "unk_token_id") else None  # others have words of their own
         if self.shorter and self.tokenizer is not None:
-            self.room_for_words()
+            self.check_length()
 
     def of_queries(self) -> SentenceEmbedder:
         asking = copy.copy(self)
@@ -194,8 +194,9 @@ class SentenceEmbedder(Embedder):
 
     def _take(self, side: Side) -> None:
         self.side = side
-        told = f"as its encode_{side} does, {self.ways[side]}"
-        self.told = told if self.two_sided else "as sentence-transformers encodes"
+        default = f", {self.ways[side]}" if self.ways[side].text else ""
+        both = f"as its encode_{side} does, {self.ways[side]}"
+        self.description = both if self.two_sided else f"as sentence-transformers encodes{default}"
 
     def together(self, texts: Sequence[str]) -> Tensor:
         return self._encoded(texts, len(texts))
@@ -204,7 +205,7 @@ class SentenceEmbedder(Embedder):
         """The vectors as ``encode`` gives them; the layers of some texts in a pass of their own."""
         steps = (layered[start : start + self.batch_size] for start in range(0, len(layered), self.batch_size))
         layers = [self._layers([texts[row] for row in rows]) for rows in steps]
-        known = [one for one in layers if one is not None]
+        known = [item for item in layers if item is not None]
         return self._encoded(texts, self.batch_size), torch.cat(known, 1) if known else None
 
     def counts(self, texts: Sequence[str]) -> Counts:
@@ -217,7 +218,7 @@ class SentenceEmbedder(Embedder):
         return None if name is None else str(self.model.prompts[name])
 
     def _encoded(self, texts: Sequence[str], size: int) -> Tensor:
-        with self._as_asked():
+        with self._configured():
             read = self.readable(texts)
             encode, how = self.model.encode, {}
             if self.two_sided:
@@ -235,18 +236,18 @@ class SentenceEmbedder(Embedder):
         pooling = next((module for module in modules if isinstance(module, Pooling)), None)
         if inner is None or pooling is None or not hasattr(inner, "config"):
             return None
-        with self._as_asked(), torch.no_grad(), _set(inner.config, "output_hidden_states", True):
+        with self._configured(), torch.no_grad(), _set(inner.config, "output_hidden_states", True):
             features = batch_to_device(self.model.preprocess(list(texts), prompt=self._prompt()), self.model.device)
-            seen = modules[0](features)
-            states = seen.get("all_layer_embeddings")
+            output = modules[0](features)
+            states = output.get("all_layer_embeddings")
             if states is None:
                 return None
-            states = [*states[:-1], seen["token_embeddings"]]
-            pooled = [pooling({**seen, "token_embeddings": state})["sentence_embedding"] for state in states]
+            states = [*states[:-1], output["token_embeddings"]]
+            pooled = [pooling({**output, "token_embeddings": state})["sentence_embedding"] for state in states]
         return torch.stack(pooled).float().cpu()
 
     @contextlib.contextmanager
-    def _as_asked(self) -> Iterator[None]:
+    def _configured(self) -> Iterator[None]:
         """In evaluation mode and at the longest input asked for, inside the block."""
         with contextlib.ExitStack() as stack:
             if self.shorter:

@@ -20,7 +20,7 @@ from torch import Tensor
 from isonb.auditing.defects import CENTRING, Finding
 from isonb.auditing.measured import Pairs, pair_score
 from isonb.auditing.reading.rows import CHUNK, numbers
-from isonb.auditing.remedies import Change, candidates, gain_of
+from isonb.auditing.remedies import Change, Remedy, candidates, gain_of
 from isonb.errors import InputError, fail
 from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows
@@ -29,7 +29,8 @@ from isonb.runtime.terminal import printable
 from isonb.runtime.told import Code, Columns, Section, counted, fixed
 from isonb.transforms.base import AffineTransform
 
-LEFT_OUT = ("not finite", "zero rows")  # findings whose rows go, whatever their severity
+EXCLUDED = ("not finite", "zero rows")  # findings whose rows go, whatever their severity
+TREATED = (*EXCLUDED, "duplicates", "dead dimensions", "long rows")  # what is treated where it is worse than a note
 JUDGED = ("mean_cosine", "isoscore_unbiased")
 
 
@@ -78,11 +79,28 @@ UNIT = "each row is divided by its length"
 def fix_section(fix: Fix) -> Section:
     """What was fixed, before and after, and how to do the same to queries."""
     done = "; ".join(fix.steps) or "nothing is known to help, so the rows are as they were"
-    told = f"{counted(fix.n, 'row')} in {printable(fix.path)}: {done}."
+    message = f"{counted(fix.n, 'row')} in {printable(fix.path)}: {done}."
     caption = f"Before and after, on {fix.judged} that nothing was fitted on"
-    rows = [[one.name, fixed(one.before), fixed(one.after)] for one in fix.effects]
+    rows = [[item.name, fixed(item.before), fixed(item.after)] for item in fix.effects]
     changed = Columns(caption, [f"held out: {fix.judged}", "before", "after"], rows)
-    return Section("What was fixed", [told, changed, Code(fix.code)], shown=True)
+    return Section("What was fixed", [message, changed, Code(fix.code)], shown=True)
+
+
+def advises(findings: Sequence[Finding], tried: Sequence[Remedy]) -> bool:
+    """Whether there is something that :func:`fix_vectors` does."""
+    centring = not any(item.gain for item in tried)  # where pairs don't say otherwise
+    bad = [item for item in findings if item.severity != "note"]
+    helps = any(item.gain and item.gain[1] > 0 for item in tried)
+    return helps or any(item.name in TREATED or (centring and item.remedy == CENTRING) for item in bad)
+
+
+def next_steps(origin: str, pairs: bool) -> tuple[str, ...]:
+    """Lines of Python that do what is advised; ``origin`` is what the vectors are read from, as Python."""
+    words = f"{origin}, pairs=pairs" if pairs else origin
+    return (
+        f'import isonb; isonb.audit({words}, fix="fixed.npy")  # does what is advised here',
+        'print(isonb.audit("fixed.npy").headline)',
+    )
 
 
 def check_path(path: str | Path, *inputs: Any) -> Path:
@@ -92,8 +110,8 @@ def check_path(path: str | Path, *inputs: Any) -> Path:
         fail(InputError, "fix must name a .npy file", repr(str(path)), "It gets the vectors.")
     if not place.parent.is_dir():
         fail(InputError, f"the folder of {place} must exist", str(place.parent), "Make it first.")
-    for one in inputs:
-        if isinstance(one, str | Path) and Path(one).exists() and place.exists() and Path(one).samefile(place):
+    for item in inputs:
+        if isinstance(item, str | Path) and Path(item).exists() and place.exists() and Path(item).samefile(place):
             fail(InputError, "fix must be another file than what is audited", str(path), "Name a new one.")
     return place
 
@@ -111,9 +129,9 @@ def fix_vectors(
 
     ``names``: what the rows are called, where that isn't their number.
     """
-    named = {one.name: one for one in findings}
-    warned = {one.name for one in findings if one.severity != "note"}
-    out = {row for name in (*LEFT_OUT, *({"duplicates"} & warned)) if name in named for row in named[name].rows}
+    named = {item.name: item for item in findings}
+    warned = {item.name for item in findings if item.severity != "note"}
+    out = {row for name in (*EXCLUDED, *({"duplicates"} & warned)) if name in named for row in named[name].rows}
     dead = set(named["dead dimensions"].dims) if "dead dimensions" in warned else set()
     rows = torch.tensor([row for row in range(source.shape[0]) if row not in out])
     dims = torch.tensor([dim for dim in range(source.shape[1]) if dim not in dead])
@@ -122,7 +140,7 @@ def fix_vectors(
     def taken(y: Tensor) -> Tensor:
         return unit_rows(y[:, dims]) if unit else y[:, dims]
 
-    centring = any(one.remedy == CENTRING for one in findings if one.severity == "warning")
+    centring = any(item.remedy == CENTRING for item in findings if item.severity == "warning")
     name, remedy, effects, judged = _chosen(x, pairs, taken, centring, draw)
     weight, bias = torch.eye(len(dims), dtype=torch.float64), torch.zeros(len(dims), dtype=torch.float64)
     if remedy is not None:
@@ -131,11 +149,11 @@ def fix_vectors(
     steps = [f"{counted(len(out), 'row')} left out"] * bool(out)
     steps += [f"{counted(len(dead), 'dimension')} left out"] * bool(dead)
     steps += [UNIT] * unit + [f"{name}, fitted on {len(x):,} rows"] * bool(name)
-    beside = path.with_suffix(".map.npz")
-    kept = rows if names is None else torch.tensor(names)[rows]
-    _save_map(beside, rows=kept, dims=dims, unit=torch.tensor(unit), weight=weight, bias=bias)
+    map_file = path.with_suffix(".map.npz")
+    row_numbers = rows if names is None else torch.tensor(names)[rows]
+    _save_map(map_file, rows=row_numbers, dims=dims, unit=torch.tensor(unit), weight=weight, bias=bias)
     _save_rows(path, source, rows, x.dtype, lambda y: taken(y) @ weight.to(y.dtype).mT + bias.to(y.dtype), len(bias))
-    return Fix(tuple(steps), effects, judged, len(rows), str(path), str(beside))
+    return Fix(tuple(steps), effects, judged, len(rows), str(path), str(map_file))
 
 
 def _chosen(
@@ -148,18 +166,20 @@ def _chosen(
     name = CENTRING if centring else ""
     if pairs is not None:
         choosing, judged_pairs = _halves(pairs, draw)
-        gains = {name: gain_of(one.fit(every).transform, _changed(choosing, taken)) for name, one in tried.items()}
-        best = max(gains, key=lambda one: gains[one][0])
+        gains = {name: gain_of(item.fit(every).transform, _changed(choosing, taken)) for name, item in tried.items()}
+        best = max(gains, key=lambda item: gains[item][0])
         name = best if gains[best][1] > 0 else ""
     change: Change = tried[name].fit(taken(fitting)).transform if name else _same
     after = change(taken(judging))
-    effects = [Effect(one.title, float(one(judging)), float(one(after))) for one in map(MEASURES.__getitem__, JUDGED)]
+    effects = [
+        Effect(item.title, float(item(judging)), float(item(after))) for item in map(MEASURES.__getitem__, JUDGED)
+    ]
     judged = f"{len(judging):,} rows"
     remedy = tried[name].fit(every) if name else None
     if pairs is not None:
         whole: Change = remedy.transform if remedy else _same
         fixed_pairs = _changed(judged_pairs, lambda y: whole(taken(y)))
-        scores = [pair_score(one.cosines(), one.labels, pairs.binary) for one in (judged_pairs, fixed_pairs)]
+        scores = [pair_score(item.cosines(), item.labels, pairs.binary) for item in (judged_pairs, fixed_pairs)]
         effects.append(Effect("AUC" if pairs.binary else "Spearman", *scores))
         judged += f" and {len(judged_pairs.labels):,} pairs"
     return name, remedy, tuple(effects), judged
@@ -194,11 +214,11 @@ def _save_rows(path: Path, source: Any, rows: Tensor, dtype: torch.dtype, change
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     kind = "float64" if dtype == torch.float64 else "float32"
     try:
-        made = np.lib.format.open_memmap(part, mode="w+", dtype=kind, shape=(len(rows), d))
+        output = np.lib.format.open_memmap(part, mode="w+", dtype=kind, shape=(len(rows), d))
         for start in range(0, len(rows), CHUNK):
             piece = numbers(source, rows[start : start + CHUNK]).to(dtype)
-            made[start : start + CHUNK] = change(piece).numpy()
-        made.flush()
+            output[start : start + CHUNK] = change(piece).numpy()
+        output.flush()
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -105,9 +105,9 @@ def groups_of(n: int, draw: torch.Generator) -> Tensor:
 
 def jackknife(without: list[float]) -> float:
     """Half the 95% interval of a value, from what it is without each group."""
-    left = torch.tensor(without, dtype=torch.float64)
-    n = len(left)
-    return STUDENT * math.sqrt((n - 1) / n * float((left - left.mean()).square().sum()))
+    values = torch.tensor(without, dtype=torch.float64)
+    n = len(values)
+    return STUDENT * math.sqrt((n - 1) / n * float((values - values.mean()).square().sum()))
 
 
 def shape_of(x: Tensor, names: Sequence[str]) -> dict[str, float]:
@@ -155,7 +155,7 @@ def of_parts(
     TwoNN would measure the rounding between them.
     """
     read = [shape_of(x[part], [name for name in names if name != TWO_NN]) for part in parts]
-    values = {name: [one[name] for one in read] for name in names if all(name in one for one in read)}
+    values = {name: [item[name] for item in read] for name in names if all(name in item for item in read)}
     with contextlib.suppress(DegenerateError, ShapeError):
         if TWO_NN in names:
             near = Neighbours(x, min(LISTED, len(x) - 1)) if near is None else near

@@ -18,6 +18,7 @@ from torch import Tensor
 from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder, SentenceEmbedder
+from isonb.auditing.fixing import next_steps
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings, shape_of
 from isonb.auditing.reading.rows import Read, joined, rows_of
 from isonb.auditing.report import Audit
@@ -30,7 +31,7 @@ from isonb.auditing.soundness import (
     repairs,
     text_findings,
 )
-from isonb.auditing.vectors import Asked, audit_vectors, worst_first
+from isonb.auditing.vectors import AuditOptions, audit_vectors, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.files import replace
@@ -38,64 +39,71 @@ from isonb.runtime.told import clipped
 
 PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
-STEPS = (
-    'import isonb; isonb.audit(encoder, texts, fix="fixed.npy")  # your encoder and texts: does what is advised here',
-    'print(isonb.audit("fixed.npy").headline)',
-)
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
 
 
-def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any = None, queries: Any = None) -> Audit:
+def audit_model(
+    model: Any, texts: Any, options: AuditOptions, how: Encoding, pairs: Any = None, queries: Any = None
+) -> Audit:
     """The audit of a model on texts. ``pairs``: (first texts, second texts, labels); ``queries``: texts."""
     every = check_texts(texts)
-    kept = distinct_rows(every)
-    if len(kept) < 20:
-        got = f"{len(kept)} of {len(every)}"
+    distinct = distinct_rows(every)
+    if len(distinct) < 20:
+        got = f"{len(distinct)} of {len(every)}"
         fail(ShapeError, "at least 20 different texts must not be empty", got, "Give those the model is used on.")
     embedder, assumed = embedder_of(model, how)
-    used = [every[i] for i in kept]
+    used = [every[i] for i in distinct]
     key = "" if how.work is None else embedder.fingerprint()
     work = None if how.work is None else Path(how.work).expanduser()
     with contextlib.nullcontext(work) if work else tempfile.TemporaryDirectory(prefix="isonb-audit-") as folder:
         store = Store(Path(folder), embedder, how.progress, key)
         checks, faults = check_model(embedder, used)
-        if faults and asked.fix is not None:
+        if faults and options.fix is not None:
             fail(InputError, "fix needs a sound model", faults[0].text.removesuffix("."), faults[0].advice)
-        draw = torch.Generator().manual_seed(asked.seed)
-        sampled = torch.randperm(len(used), generator=draw)[: min(asked.sample, LAYER_ROWS)].sort().values.tolist()
+        draw = torch.Generator().manual_seed(options.seed)
+        sampled = torch.randperm(len(used), generator=draw)[: min(options.sample, LAYER_ROWS)].sort().values.tolist()
         vectors, states, counts = store.embed(used, "texts", sampled)
         known = None if pairs is None else _pairs(store, *pairs)
         asking = None if queries is None else store.of_queries().vectors(queries, "queries")
         quote: Quote = lambda row: clipped(used[row])  # noqa: E731
-        base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=quote, names=kept)
+        base = audit_vectors(vectors, options, pairs=known, queries=asking, quote=quote, names=distinct)
         layers = () if states is None else tuple(_layers(states, draw))
         layers_note = ""
         if states is not None:
             last = torch.from_numpy(states[:, -1].astype("float32"))
             layers_note = _layers_note(last, rows_of(vectors, torch.tensor(sampled)).float())
-    findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
-    ours = [*faults, *text_findings(every, kept), *_inputs(counts, len(used), embedder), *assumed]
+    findings = [_of_texts(item, distinct, base.d) for item in base.findings if item.name != "duplicates"]
+    ours = [*faults, *text_findings(every, distinct), *_inputs(counts, len(used), embedder), *assumed]
     if isinstance(embedder, SentenceEmbedder):
         ours += sides_finding(embedder.model, how.prompt, queries is not None or pairs is not None)
     ours += first_token_findings(embedder, used)
-    source = f"{embedder.name}, {embedder.told}, {len(every):,} texts"
+    source = f"{text_count(every, texts)} through {embedder.name}, {embedder.description}, {base.d} dimensions"
+    again = next_steps("encoder, texts", pairs is not None)
     return dataclasses.replace(
         base,
         findings=worst_first([*ours, *findings]),
         source=source,
-        read=Read((len(used), base.d), source),
+        read=Read((len(used), base.d), embedder.name),
         checks=checks,
         layers=layers,
         layers_note=layers_note,
-        next_steps=repairs(faults) if faults else STEPS if base.next_steps else (),
+        next_steps=repairs(faults) if faults else again if base.next_steps else (),
     )
 
 
-def encoded(model: Any, texts: Sequence[str], how: Encoding) -> tuple[Tensor, str, list[Finding]]:
-    """The vectors of a model, its name, and what was assumed of how it makes them."""
+def encoded(model: Any, texts: Sequence[str], how: Encoding, count: str) -> tuple[Tensor, str, list[Finding]]:
+    """The vectors of a model, what they are of (``count`` texts), and what was assumed of how it makes them."""
     embedder, assumed = embedder_of(model, how)
     with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
-        return Store(Path(folder), embedder).vectors(texts, "texts"), embedder.name, list(assumed)
+        vectors = Store(Path(folder), embedder).vectors(texts, "texts")
+    source = f"{count} through {embedder.name}, {embedder.description}, {vectors.shape[1]} dimensions"
+    return vectors, source, list(assumed)
+
+
+def text_count(every: Sequence[str], texts: Any) -> str:
+    """How many texts there are, and of what: they may come with the name of their file, or of their column."""
+    name = getattr(texts, "name", None)
+    return f"{len(every):,} texts" + (f" of {name}" if name else "")
 
 
 def _pairs(store: Store, first: Any, second: Any, labels: Tensor) -> Pairs:
@@ -114,7 +122,7 @@ def _layers(states: Any, draw: torch.Generator) -> Iterator[Layer]:
         if bool(x.isfinite().all()):
             group = torch.Generator().manual_seed(0)
             known = readings(x, usual, group, BY_LAYER)
-            yield Layer(number, rows, tuple(one for one in known if one.measure != TWO_NN or _enough(one)))
+            yield Layer(number, rows, tuple(item for item in known if item.measure != TWO_NN or _enough(item)))
 
 
 def _enough(reading: Reading) -> bool:
@@ -145,11 +153,11 @@ def _inputs(counts: Counts, n: int, embedder: Embedder) -> Iterator[Finding]:
         yield Finding("unknown tokens", "warning", text, "The model can't read these texts; is it another language?")
 
 
-def _of_texts(finding: Finding, kept: Sequence[int], d: int) -> Finding:
+def _of_texts(finding: Finding, distinct: Sequence[int], d: int) -> Finding:
     """A finding of vectors in terms of the texts given."""
     if finding.name == "few rows":
         return dataclasses.replace(finding, advice=f"Give {2 * d:,} texts or more.")
-    return dataclasses.replace(finding, rows=tuple(kept[row] for row in finding.rows))
+    return dataclasses.replace(finding, rows=tuple(distinct[row] for row in finding.rows))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +172,7 @@ class Store:
     def of_queries(self) -> Store:
         """The store of what encodes queries."""
         asking = self.embedder.of_queries()
-        return dataclasses.replace(self, embedder=asking, key=f"{self.key} {asking.told}")
+        return dataclasses.replace(self, embedder=asking, key=f"{self.key} {asking.description}")
 
     def vectors(self, texts: Any, name: str) -> Tensor:
         """The vectors of further texts, each text encoded once."""
@@ -192,14 +200,14 @@ class Store:
                 words = texts[start : start + PIECE]
                 files = place / f"{start:09d}.npz", place / f"{start:09d}.npy"
                 if not files[1].is_file():
-                    made, states = self.embedder.encode(words, [i for i in range(len(words)) if start + i in chosen])
+                    batch, states = self.embedder.encode(words, [i for i in range(len(words)) if start + i in chosen])
                     more = {} if states is None else {"layers": states.transpose(0, 1).float().numpy()}
                     _save(files[0], np.savez, counts=self.embedder.counts(words), **more)
-                    _save(files[1], np.save, made.float().numpy())
+                    _save(files[1], np.save, batch.float().numpy())
                 vectors.append(np.load(files[1], mmap_mode="r"))
-                with np.load(files[0]) as beside:
-                    counts = Counts(*(a + int(b) for a, b in zip(counts, beside["counts"], strict=True)))
-                    layers += [beside["layers"]] if "layers" in beside else []
+                with np.load(files[0]) as counted_file:
+                    counts = Counts(*(a + int(b) for a, b in zip(counts, counted_file["counts"], strict=True)))
+                    layers += [counted_file["layers"]] if "layers" in counted_file else []
                 if vectors[-1].shape[1] != vectors[0].shape[1]:
                     got = f"{vectors[-1].shape[1]} after others"
                     fail(ShapeError, "every text must give a vector of one length", got, "Look at the model.")

@@ -15,15 +15,6 @@ from isonb.runtime.told import Columns
 
 SHOWN = titles("mean_cosine", "isoscore", "participation_ratio_unbiased", "two_nn")  # of each layer
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#7f7f7f"
-MEANINGS = {
-    "mean_cosine": "the mean cosine of two random rows: 0 where they share no direction",
-    "common_mean": "the share of the squared length that all rows have in common, from 0 to 1",
-    "isoscore": "how evenly the variance fills all directions: 1 evenly, near 0 one direction; low where rows are few",
-    "isoscore_unbiased": "the same, corrected for the number of rows",
-    "participation_ratio_unbiased": "over how many directions the variance is spread, corrected for the number of rows",
-    "explained_variance_1_centered": "the share of the variance in the largest direction",
-    "two_nn": "the dimension near each row, from the distances to its two nearest rows",
-}
 WORDS = (
     ("cosine", "how alike two vectors point: 1 the same way, 0 across, -1 opposite"),
     ("floor", "the cosine that 1% of unrelated pairs pass; a score below it says nothing"),
@@ -74,8 +65,8 @@ def cosine_chart(histogram: Sequence[tuple[float, int, int]], unrelated: Unrelat
     colour = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=kinds, range=[BLUE, ORANGE][: len(kinds)]))
     panels = []
     for kind in kinds:
-        own = pd.DataFrame([row for row in rows if row["kind"] == kind])
-        bars = alt.Chart(own, title=kind).mark_bar(opacity=0.8)
+        frame = pd.DataFrame([row for row in rows if row["kind"] == kind])
+        bars = alt.Chart(frame, title=kind).mark_bar(opacity=0.8)
         height = alt.Y("pairs:Q", title="pairs")
         layers = [bars.encode(across, alt.X2("high:Q"), height, colour)]
         if marks:
@@ -115,5 +106,5 @@ def layer_chart(layers: Sequence[Layer]) -> Any:
 
 def explanations(measures: Iterable[str]) -> Columns:
     """A table of words: the measures of this report, and those of every report."""
-    known = [(MEASURES[name].title, MEANINGS[name]) for name in measures]
+    known = [(MEASURES[name].title, f"{MEASURES[name].sees}; from {MEASURES[name].range}") for name in measures]
     return Columns("", ["word", "meaning"], [*known, *WORDS], words=(0, 1))

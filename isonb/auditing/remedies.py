@@ -12,6 +12,7 @@ from torch import Tensor
 
 from isonb.auditing.defects import CENTRING, SHIFTED, USED
 from isonb.auditing.measured import GROUPS, Pairs, groups_of, jackknife, pair_score
+from isonb.auditing.unrelated import stands_out
 from isonb.errors import DegenerateError, FitWarning
 from isonb.measures.registry import MEASURES
 from isonb.runtime.told import between
@@ -19,8 +20,6 @@ from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
 from isonb.transforms.base import AffineTransform
 from isonb.transforms.graded import SingularDecay
 
-GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
-MOST = 20  # directions that may be removed
 MEAN_COSINE, ISOSCORE_U = MEASURES["mean_cosine"], MEASURES["isoscore_unbiased"]
 
 Change = Callable[[Tensor], Tensor]
@@ -56,19 +55,6 @@ class _Fitted:
         return not self.already and self.name != CENTRING
 
 
-def stands_out(x: Tensor) -> int:
-    """How many principal directions stand before the largest gap of the spectrum; 0 where there is no gap.
-
-    >>> ball = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
-    >>> stands_out(ball), stands_out(ball * torch.tensor([9.0, 9.0, 1, 1, 1, 1, 1, 1]))
-    (0, 2)
-    """
-    values = torch.linalg.eigvalsh(torch.cov(x.double().mT)).flip(-1).clamp_min(0)
-    most = max(1, min(MOST, len(values) // 4, len(x) // 2 - 1))
-    ratio = values[:most] / values[1 : most + 1].clamp_min(1e-12 * float(values[0]))
-    return int(ratio.argmax()) + 1 if float(ratio.max()) >= GAP else 0
-
-
 def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, *, shape: bool = True) -> tuple[Remedy, ...]:
     """Centring, all-but-the-top, whitening and SoftDecay, each with what it does to rows that it wasn't fitted on.
 
@@ -81,9 +67,9 @@ def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, *, sh
             warnings.simplefilter("ignore", FitWarning)  # few rows are told of by the audit itself
             group = groups_of(len(judging), draw)
             tried = list(_fitted(fitting, judging))
-            asked = shape and any(one.reshapes for one in tried)
-            before = _roundness(judging, group if asked else None)
-            return tuple(_judged(one, judging, group, before, pairs, shape) for one in tried)
+            judged = shape and any(remedy.reshapes for remedy in tried)
+            before = _roundness(judging, group if judged else None)
+            return tuple(_judged(remedy, judging, group, before, pairs, shape) for remedy in tried)
     except DegenerateError:  # all rows of a half are the same
         return ()
 
@@ -116,25 +102,25 @@ def _roundness(x: Tensor, group: Tensor | None) -> list[float]:
 
 
 def _judged(
-    one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None, shape: bool
+    remedy: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None, shape: bool
 ) -> Remedy:
-    changed = one.change(x)
-    after = _roundness(changed, group if shape and one.reshapes else None)
+    changed = remedy.change(x)
+    after = _roundness(changed, group if shape and remedy.reshapes else None)
     rise, *without = (new - old for old, new in zip(before, after, strict=False))
     old, new = (
         ((MEAN_COSINE.title, float(MEAN_COSINE(y))), (ISOSCORE_U.title, score[0]))
         for y, score in ((x, before), (changed, after))
     )
-    gain = None if pairs is None else gain_of(one.change, pairs)
-    told = [] if gain is None else [_gain_words(gain)]
-    told += [_shape_words(one, old[0][1] - new[0][1], rise, without)] if shape else []
-    return Remedy(one.name, one.code, old, new, "; ".join(told) or "too few rows to judge", gain)
+    gain = None if pairs is None else gain_of(remedy.change, pairs)
+    messages = [] if gain is None else [_gain_text(gain)]
+    messages += [_shape_text(remedy, old[0][1] - new[0][1], rise, without)] if shape else []
+    return Remedy(remedy.name, remedy.code, old, new, "; ".join(messages) or "too few rows to judge", gain)
 
 
-def _shape_words(one: _Fitted, fall: float, rise: float, without: list[float]) -> str:
-    if one.already:
-        return one.already
-    if one.name == CENTRING:
+def _shape_text(remedy: _Fitted, fall: float, rise: float, without: list[float]) -> str:
+    if remedy.already:
+        return remedy.already
+    if remedy.name == CENTRING:
         return f"random cosines fall by {fall:.2f}; the spread can't change"
     half = jackknife(without)
     if rise - half > 0:
@@ -147,8 +133,8 @@ def gain_of(change: Change, pairs: Pairs) -> tuple[float, float, float]:
     cosines = pairs.cosines(), Pairs(change(pairs.first), change(pairs.second), pairs.labels).cosines()
     group = groups_of(len(pairs.labels), torch.Generator().manual_seed(0))
 
-    def rise(kept: Tensor) -> float:
-        old, new = (pair_score(one[kept], pairs.labels[kept], pairs.binary) for one in cosines)
+    def rise(part: Tensor) -> float:
+        old, new = (pair_score(remedy[part], pairs.labels[part], pairs.binary) for remedy in cosines)
         return new - old
 
     value = rise(group >= 0)
@@ -156,7 +142,7 @@ def gain_of(change: Change, pairs: Pairs) -> tuple[float, float, float]:
     return value, value - half, value + half
 
 
-def _gain_words(gain: tuple[float, float, float]) -> str:
+def _gain_text(gain: tuple[float, float, float]) -> str:
     """The verdict, with as many digits as show on which side of 0 both ends are.
 
     >>> _gain_words((-0.0031, -0.0058, -0.0004))
@@ -170,34 +156,11 @@ def _gain_words(gain: tuple[float, float, float]) -> str:
     return f"{word}: score {between(*gain, digits, '+')}"
 
 
-def score_words(pairs: Pairs | None) -> str:
+def score_text(pairs: Pairs | None) -> str:
     """What the verdicts stand on."""
     if pairs is None:
         return "Only labelled pairs tell whether any of this helps a task: isotropy is no score."
     name = "AUC" if pairs.binary else "Spearman"
     score = pair_score(pairs.cosines(), pairs.labels, pairs.binary)
-    told = f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
-    return f"{told} Pairs may hold rows that a remedy was fitted on."
-
-
-def best_of(tried: Sequence[Remedy], centring: bool) -> Remedy | None:
-    """What is known to help: the largest gain, or centring where a finding asks for it and no pairs say otherwise."""
-    better = [one for one in tried if one.gain and one.gain[1] > 0]
-    if better:
-        return max(better, key=lambda one: one.gain[0] if one.gain else 0.0)
-    return next((one for one in tried if one.name == CENTRING and centring and not one.gain), None)
-
-
-def next_steps(best: Remedy | None, origin: str, cleaning: Sequence[str]) -> tuple[str, ...]:
-    """Lines of Python for what to do first. ``cleaning``: lines before the remedy; "" where reading does it.
-
-    ``origin`` is what the vectors are read from, as Python.
-    """
-    if best is None and not cleaning:
-        return ()
-    return (
-        f"import isonb; x = isonb.auditing.vectors_of({origin})  # the rows that count",
-        *filter(None, cleaning),
-        *((f"x = {best.code}.fit(x).transform(x)",) if best else ()),
-        "print(isonb.audit(x).headline)",
-    )
+    messages = f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
+    return f"{messages} Pairs may hold rows that a remedy was fitted on."

@@ -17,6 +17,7 @@ from isonb.auditing.soundness import Check
 from isonb.auditing.unrelated import Unrelated
 from isonb.errors import InputError, fail
 from isonb.measures.registry import titles
+from isonb.runtime.terminal import printable
 from isonb.runtime.told import (
     Code,
     Columns,
@@ -51,7 +52,7 @@ class FindingsReport(Printed):
 
     def rows(self) -> list[tuple[int, str, str]]:
         """Every row that a finding names: its number, counted from 0, the finding, and its severity."""
-        return [(row, one.name, one.severity) for one in self.findings for row in one.rows]
+        return [(row, item.name, item.severity) for item in self.findings for row in item.rows]
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,8 +64,8 @@ class Audit(FindingsReport):
     these could be told, as they are and after the mean is subtracted; ``unrelated``: what is known of the latter.
     ``withheld``: why the shape isn't judged, or nothing. ``remedies``: what would help. ``matches``: thresholds.
     ``next_steps``: lines of Python to paste; ``commands``: the same for a terminal. ``read``: the shape, the file, the
-    columns, and what was left out. Of a model there are ``source`` (model and pooling), ``checks``, ``layers``, and
-    ``layers_note``: how the last layer becomes the vectors.
+    columns, and what was left out. Of a model there are ``source`` (texts, model and pooling), ``checks``, ``layers``,
+    and ``layers_note``: how the last layer becomes the vectors.
 
     >>> import isonb, torch
     >>> audit = isonb.audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
@@ -102,11 +103,11 @@ class Audit(FindingsReport):
     @property
     def headline(self) -> str:
         """The whole report in a sentence. It says what is broken, or gives a threshold and its reason."""
-        faults = [one for one in self.findings if one.severity == "fault"]
+        faults = [item for item in self.findings if item.severity == "fault"]
         if faults:
             more = f" {counted(len(faults) - 1, 'more fault')} below." if len(faults) > 1 else ""
             return f"Broken: {_sentences(replace(faults[0], advice=''))}{more}"
-        warnings = [one.name for one in self.findings if one.severity == "warning"]
+        warnings = [item.name for item in self.findings if item.severity == "warning"]
         but = f", with {counted(len(warnings), 'warning')} ({', '.join(warnings)})" if warnings else ""
         if self.matches:
             return f"Usable{but}: {_threshold(self.matches[-1 if self.matches[0].recall is None else 0])}"
@@ -129,11 +130,13 @@ class Audit(FindingsReport):
         they are"; with pairs and queries both, that of the queries). What is withheld is None and breaks its rule.
         """
         places = [("", self.readings), *((f"layer {layer.number} ", layer.readings) for layer in self.layers)]
-        both = [(place, one) for place, readings in places for one in readings]
+        both = [(place, item) for place, readings in places for item in readings]
         numbers: dict[str, float | None]
         numbers = {f"unrelated cosine{part} {share}": None for part in ("", ", centred") for share in self._shares}
         numbers |= {
-            f"{place}{key}": one.value if one.steady else None for place, one in both for key in (one.name, one.measure)
+            f"{place}{key}": item.value if item.steady else None
+            for place, item in both
+            for key in (item.name, item.measure)
         }
         for cloud, quantiles in self.floor.items():
             numbers |= {f"{cloud} {share}": value for share, value in quantiles.items()}
@@ -173,7 +176,7 @@ class Audit(FindingsReport):
 
         if not self.layers:
             return pd.DataFrame([asdict(reading) for reading in self.readings])
-        rows = [{"layer": layer.number, **asdict(one)} for layer in self.layers for one in layer.readings]
+        rows = [{"layer": layer.number, **asdict(item)} for layer in self.layers for item in layer.readings]
         return pd.DataFrame(rows)
 
     def plot(self) -> Any:
@@ -183,10 +186,10 @@ class Audit(FindingsReport):
     def _clouds(self) -> Iterator[tuple[str, dict[str, float]]]:
         """The rows of the floor; where no pair seems related the unrelated ones are all."""
         split = self.unrelated is not None and bool(self.unrelated.related)
-        return (one for one in self.floor.items() if split or not one[0].startswith("unrelated"))
+        return (item for item in self.floor.items() if split or not item[0].startswith("unrelated"))
 
     def _heads(self) -> tuple[str, str]:
-        read = self.read or Read((self.n, self.d), "vectors")
+        read = printable(self.source) or self.read or Read((self.n, self.d), "vectors")
         title = f"{read} ({counted(self.n, 'row')} counted, {self.measured:,} measured)"
         return "Audit of a model" if self.checks else "Audit of vectors", title
 
@@ -195,7 +198,7 @@ class Audit(FindingsReport):
         if self.checks:
             passed = sum(check.state == "ok" for check in self.checks)
             heading = f"Is the instrument sound? {passed} of {len(self.checks)} checks passed"
-            yield Section(heading, [Item(one.state, f"{one.name}: {one.text}") for one in self.checks], shown=True)
+            yield Section(heading, [Item(item.state, f"{item.name}: {item.text}") for item in self.checks], shown=True)
         yield stands_out(self.findings)
         pictures = full and can_draw()
         head = ["cosine of two random rows", *self.floor["random cosine"]]
@@ -203,9 +206,9 @@ class Audit(FindingsReport):
         floor = Columns("Quantiles of the cosine", head, rows)
         alike = [Picture(cosine_chart(self.histogram, self.unrelated))] if pictures and self.histogram else []
         known = self.unrelated
-        said = known is None or (known.why in self.headline and not full)  # a screen shows the headline just above
-        told = [] if said else [str(known)]
-        yield Section("How alike are two random rows?", [floor, *told, *alike])
+        repeated = known is None or (known.why in self.headline and not full)  # a screen shows the headline just above
+        message = [] if repeated else [str(known)]
+        yield Section("How alike are two random rows?", [floor, *message, *alike])
         head = ["measure", "value", "95% interval", "half the rows", "Gaussian"]
         shape = Columns("Each measure with its 95% interval", head, [*map(_reading, self.readings)])
         withheld = [self.withheld] if self.withheld else []
@@ -225,12 +228,12 @@ class Audit(FindingsReport):
         elif self.commands or self.next_steps:
             yield Section("What to do next", [Code(self.commands or self.next_steps)], shown=True)
         if full:
-            yield Section("What the words mean", [explanations(one.measure for one in self.readings)])
+            yield Section("What the words mean", [explanations(item.measure for item in self.readings)])
 
 
 def stands_out(findings: Sequence[Finding]) -> Section:
     """The findings with their first rows and the texts that they quote."""
-    items = [Item(one.severity, _sentences(one), one.examples) for one in findings]
+    items = [Item(item.severity, _sentences(item), item.examples) for item in findings]
     return Section("What stands out" if items else "Nothing stands out", items, shown=not items)
 
 
@@ -255,7 +258,7 @@ def _threshold(match: Match) -> str:
 
 def _match(match: Match) -> list[str]:
     rates = [match.false_matches, match.recall]
-    shares = [f"{one[0]:.2%} ({one[1]:.1%} to {one[2]:.1%})" if one else "no labels" for one in rates]
+    shares = [f"{item[0]:.2%} ({item[1]:.1%} to {item[2]:.1%})" if item else "no labels" for item in rates]
     return [match.cloud, fine(match.threshold), f"{match.percentile:.1f}", *shares]
 
 
@@ -278,6 +281,8 @@ def _layers(layers: Sequence[Layer], full: bool) -> Iterator[Columns]:
         read = [known.get(name) for name in SHOWN]
         cells = [between(r.value, r.low, r.high, 2 if abs(r.value) < 2 else 1) if r else "unsure" for r in read]
         rows.append([f"layer {layer.number}", *cells])
-    kept = [row for i, row in enumerate(rows) if i % step == 0 or i == len(rows) - 1]
-    kept.append(["Gaussian", *(fixed(usual[name], 2) if name in usual else "unsure" for name in SHOWN)])
-    yield Columns(f"By layer, of {layers[0].rows:,} texts, with 95% intervals", ["by layer", *SHOWN.values()], kept)
+    shown_rows = [row for i, row in enumerate(rows) if i % step == 0 or i == len(rows) - 1]
+    shown_rows.append(["Gaussian", *(fixed(usual[name], 2) if name in usual else "unsure" for name in SHOWN)])
+    yield Columns(
+        f"By layer, of {layers[0].rows:,} texts, with 95% intervals", ["by layer", *SHOWN.values()], shown_rows
+    )

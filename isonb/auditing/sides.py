@@ -40,12 +40,12 @@ def ways(model: Any, prompt: str | None = None) -> dict[Side, Way]:
     if prompt and prompt not in prompts:
         some = ", ".join(name for name, text in prompts.items() if text) or "none"
         fail(InputError, "prompt must be one of the model's", repr(prompt), f'Its prompts: {some}. "" takes none.')
-    found = {}
+    by_side = {}
     for side in SIDES:
         usual = next((name for name in NAMES[side] if name in prompts), model.default_prompt_name or "")
         name = usual if prompt is None else prompt
-        found[side] = Way(name, str(prompts.get(name, "")), _route(model, side))
-    return found
+        by_side[side] = Way(name, str(prompts.get(name, "")), _route(model, side))
+    return by_side
 
 
 def two_sided(model: Any) -> bool:
@@ -55,12 +55,15 @@ def two_sided(model: Any) -> bool:
 
 
 def sides_finding(model: Any, prompt: str | None, queries: bool) -> Iterator[Finding]:
-    """How the sides were encoded, for a model that has two, or prompts that were chosen."""
-    if not two_sided(model) and prompt is None:
-        return
+    """How the sides were encoded, for a model that has two, a default prompt, or prompts that were chosen."""
     way = ways(model, prompt)
-    asked = f"; queries {way['query']}" if queries or prompt is None else ""
-    text = f"Texts were encoded as documents, {way['document']}{asked}."
+    if not two_sided(model) and prompt is None:
+        if way["document"].text:
+            text = f"All texts were encoded {way['document']}, which is the model's default."
+            yield Finding("default prompt", "note", text, 'Another is chosen by prompt, or --prompt; "" takes none.')
+        return
+    of_queries = f"; queries {way['query']}" if queries or prompt is None else ""
+    text = f"Texts were encoded as documents, {way['document']}{of_queries}."
     advice = (
         "" if queries else "Give queries, too: a search compares the two sides, and its threshold lies between them."
     )

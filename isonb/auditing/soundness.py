@@ -23,16 +23,21 @@ SHARE, LEAST = 0.05, 10  # of the texts, and how many, that share it before it i
 PROBES = 8  # texts that are tried
 BATCH = 64  # texts that tell whether the first token is loud
 ROUNDING = 1e-3  # of a vector's length that sums in another order may move it
+# What to do where a check fails, and the same as Python, in the order in which to try it.
 FIXES = {
-    "the same text twice": "Call model.eval(): dropout or another source of chance is on.",
-    "alone and in a batch": "Pass the attention mask, and pool over real tokens only.",
-    "the empty text": "Leave empty texts out.",
-    "finite numbers": "Look for half precision that overflows, and for broken weights.",
-}
-REPAIRS = {  # the same as Python, in the order in which to try them
-    "finite numbers": "model.float()  # half precision may overflow; if it stays, look for broken weights",
-    "the same text twice": "model.eval()  # no dropout",
-    "alone and in a batch": "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
+    "finite numbers": (
+        "Look for half precision that overflows, and for broken weights.",
+        "model.float()  # half precision may overflow; if it stays, look for broken weights",
+    ),
+    "the same text twice": (
+        "Call model.eval(): dropout or another source of chance is on.",
+        "model.eval()  # no dropout",
+    ),
+    "alone and in a batch": (
+        "Pass the attention mask, and pool over real tokens only.",
+        "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
+    ),
+    "the empty text": ("Leave empty texts out.", ""),
 }
 
 
@@ -57,23 +62,23 @@ def check_model(embedder: Embedder, texts: Sequence[str]) -> tuple[tuple[Check, 
     probes = probes_of(texts)
     checks = tuple(_checks(embedder, probes))
     failed = [check for check in checks if check.state == "fault"]
-    told = {one.name: f"{one.name[0].upper()}{one.name[1:]}: {one.text}." for one in failed}
-    return checks, [Finding(name, "fault", text, FIXES[name]) for name, text in told.items()]
+    message = {item.name: f"{item.name[0].upper()}{item.name[1:]}: {item.text}." for item in failed}
+    return checks, [Finding(name, "fault", text, FIXES[name][0]) for name, text in message.items()]
 
 
 def repairs(faults: Sequence[Finding]) -> tuple[str, ...]:
     """Lines of Python for a model that failed these checks."""
-    failed = {one.name for one in faults}
+    failed = {item.name for item in faults}
     again = "print(isonb.audit(encoder, texts).checks)  # all must say ok before anything else counts"
-    return (*(line for name, line in REPAIRS.items() if name in failed), again)
+    return (*(line for name, (_, line) in FIXES.items() if line and name in failed), again)
 
 
 def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
     first, second = embedder.together(probes), embedder.together(probes)
     finite = first.isfinite().all(-1)
     bad = int((~finite).sum())
-    told = f"NaN or infinity in {bad} of {len(probes)} texts" if bad else f"all of {len(probes)} texts"
-    yield Check("finite numbers", "fault" if bad else "ok", told)
+    message = f"NaN or infinity in {bad} of {len(probes)} texts" if bad else f"all of {len(probes)} texts"
+    yield Check("finite numbers", "fault" if bad else "ok", message)
     if bad == len(probes):
         skipped = ("the same text twice", "alone and in a batch", "the empty text")
         yield from (Check(name, "skipped", "no vector is finite") for name in skipped)
@@ -91,8 +96,8 @@ def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
 def _moved(x: Tensor, y: Tensor) -> float:
     """The largest distance of two rows, in lengths of the first; infinite for what is not finite."""
     length = torch.linalg.vector_norm(x, dim=-1).clamp_min(1e-12)
-    apart = torch.linalg.vector_norm(x - y, dim=-1) / length
-    return float(torch.nan_to_num(apart, nan=torch.inf).max())
+    distance = torch.linalg.vector_norm(x - y, dim=-1) / length
+    return float(torch.nan_to_num(distance, nan=torch.inf).max())
 
 
 def _padding(embedder: Embedder, probes: Sequence[str]) -> Check:
@@ -100,12 +105,14 @@ def _padding(embedder: Embedder, probes: Sequence[str]) -> Check:
     longest = max(probes, key=len)
     companion = " ".join([longest] * 3)
     alone = torch.cat([embedder.together([text]) for text in probes])
-    beside = embedder.together([*probes, companion])[:-1]
-    moved = _moved(alone, beside)
-    cosine = float((unit_rows(alone) * unit_rows(beside)).sum(-1).min())
+    batched = embedder.together([*probes, companion])[:-1]
+    moved = _moved(alone, batched)
+    cosine = float((unit_rows(alone) * unit_rows(batched)).sum(-1).min())
     good = moved <= ROUNDING
-    told = f"moved by {moved:.2g} of its length at most"
-    return Check("alone and in a batch", "ok" if good else "fault", told if good else f"{told}, cosine {cosine:.3f}")
+    message = f"moved by {moved:.2g} of its length at most"
+    return Check(
+        "alone and in a batch", "ok" if good else "fault", message if good else f"{message}, cosine {cosine:.3f}"
+    )
 
 
 def _empty(embedder: Embedder, known: Tensor) -> Check:
@@ -161,27 +168,27 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
 
 def distinct_rows(texts: Sequence[str]) -> list[int]:
     """The numbers of the texts that aren't empty, each text once."""
-    seen: set[str] = set()
-    return [i for i, text in enumerate(texts) if text.strip() and not (text in seen or seen.add(text))]  # type: ignore[func-returns-value]
+    earlier: set[str] = set()
+    return [i for i, text in enumerate(texts) if text.strip() and not (text in earlier or earlier.add(text))]  # type: ignore[func-returns-value]
 
 
-def text_findings(texts: Sequence[str], kept: Sequence[int]) -> Iterator[Finding]:
+def text_findings(texts: Sequence[str], distinct: Sequence[int]) -> Iterator[Finding]:
     """Empty texts, repeats and boilerplate."""
     empty = [i for i, text in enumerate(texts) if not text.strip()]
     if empty:
         text = f"Empty: {counted(len(empty), 'text')} of {len(texts):,}."
         advice = "Left out here. A model gives them a vector all the same, and they match each other."
         yield Finding("empty texts", "fault", text, advice, rows=tuple(empty))
-    repeats = len(texts) - len(empty) - len(kept)
+    repeats = len(texts) - len(empty) - len(distinct)
     if repeats:
         often = [(text, count) for text, count in Counter(texts).most_common(NAMED + 1) if count > 1 and text.strip()]
         severity = "warning" if repeats > len(texts) / 100 else "note"
-        said = f"Repeats of an earlier text: {counted(repeats, 'text')} ({repeats / len(texts):.1%})."
+        message = f"Repeats of an earlier text: {counted(repeats, 'text')} ({repeats / len(texts):.1%})."
         examples = tuple(f"{clipped(text)}, {count:,} times" for text, count in often[:NAMED])
-        first = set(kept)
+        first = set(distinct)
         rows = tuple(i for i, text in enumerate(texts) if i not in first and text.strip())
-        yield Finding("duplicate texts", severity, said, "Left out here. Drop them.", rows=rows, examples=examples)
-    yield from _boilerplate([texts[i] for i in kept])
+        yield Finding("duplicate texts", severity, message, "Left out here. Drop them.", rows=rows, examples=examples)
+    yield from _boilerplate([texts[i] for i in distinct])
 
 
 def _boilerplate(texts: Sequence[str]) -> Iterator[Finding]:
@@ -191,7 +198,7 @@ def _boilerplate(texts: Sequence[str]) -> Iterator[Finding]:
         often = [(part, count) for part, count in common if count >= max(LEAST, SHARE * len(texts))]
         if often:
             share = often[0][1] / len(texts)
-            said = f"Boilerplate: {share:.0%} of the texts {side} with the same {WORDS} words."
+            message = f"Boilerplate: {share:.0%} of the texts {side} with the same {WORDS} words."
             advice = "Cut it off before you encode: it makes texts alike that aren't."
             examples = tuple(f"{clipped(part)}, {count:,} texts" for part, count in often)
-            yield Finding("boilerplate", "warning", said, advice, examples=examples)
+            yield Finding("boilerplate", "warning", message, advice, examples=examples)

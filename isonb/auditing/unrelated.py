@@ -9,6 +9,7 @@ it lies.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from isonb.measures.neighbors import knn
+from isonb.measures.rank import effective_rank
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.told import fine
 
@@ -30,6 +32,9 @@ NEAR, MORE = 0.01, 2.0  # a share of the Gaussian's pairs, and how many times th
 MANY = 0.4  # share of related pairs that one long direction makes, too: two rows are on one side of it or on both
 WIDER = 1.15  # times the Gaussian's spread of distances that is no more than chance
 TOP = 0.99  # the quantile that is called the floor
+GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
+MOST = 20  # directions that may stand out
+DIRECTIONS = 20  # in fewer of them clusters overlap, and no gap between pairs is to be trusted
 WIDE = 4096  # dimensions above which no covariance is computed
 
 
@@ -87,27 +92,30 @@ def unrelated_pairs(
     >>> round(known.related, 2), bool((mask == (first % 20 != second % 20)).all())
     (0.05, True)
     """
-    apart = _apart(x, first, second, nearest)
-    every = torch.ones_like(apart, dtype=torch.bool)
+    distance = _local_distances(x, first, second, nearest)
+    every = torch.ones_like(distance, dtype=torch.bool)
     top = float(cosines.quantile(TOP))
-    cuts = list(_cuts(apart))
+    far = min(top, float(cosines[distance >= _mode(distance)].quantile(TOP)))
+    cuts = list(_cuts(distance))
+    if x.shape[1] <= WIDE and float(effective_rank(x, center=True)) < DIRECTIONS:
+        low = min([far, *(float(cosines[distance > cut[2]].quantile(TOP)) for cut in cuts)])
+        return Unrelated(None, low, top, "clusters overlap in so few directions"), every
     if cuts:
-        floors = [float(cosines[apart > end].quantile(TOP)) for cut in cuts for end in cut]
+        floors = [float(cosines[distance > end].quantile(TOP)) for cut in cuts for end in cut]
         if max(floors) - min(floors) > TOLERANCE:
             return Unrelated(None, min(floors), top, "rows are alike on several levels"), every
-        mask = apart > cuts[0][1]
+        mask = distance > cuts[0][1]
         floor = float(cosines[mask].quantile(TOP))
         share = float((~mask).double().mean())
-        if share > MANY and x.shape[1] <= WIDE and any(_cuts(_apart(gaussian_like(x, draw), first, second))):
+        if share > MANY and x.shape[1] <= WIDE and any(_cuts(_local_distances(gaussian_like(x, draw), first, second))):
             return Unrelated(None, min(floors), top, "one direction alone makes rows alike"), every
         return Unrelated(share, floor, floor, "they lie in one cluster of neighbours"), mask
-    far = min(top, float(cosines[apart >= _mode(apart)].quantile(TOP)))
-    if top - far <= TOLERANCE or _one_cloud(x, first, second, apart, top, draw):
+    if top - far <= TOLERANCE or _is_gaussian(x, first, second, distance, top, draw):
         return Unrelated(0.0, top, top, "the rows form no clusters"), every
     return Unrelated(None, far, top, "related pairs pass into unrelated ones without a gap"), every
 
 
-def _apart(x: Tensor, first: Tensor, second: Tensor, nearest: Tensor | None = None) -> Tensor:
+def _local_distances(x: Tensor, first: Tensor, second: Tensor, nearest: Tensor | None = None) -> Tensor:
     """Squared distances of pairs of rows, each moved to the mean of its neighbourhood on the sphere."""
     unit = unit_rows(x)
     k = max(1, min(K, len(x) // 10))
@@ -139,22 +147,22 @@ def _over_pairs(number: Callable[[Tensor, Tensor], Tensor], first: Tensor, secon
     ).double()
 
 
-def _histogram(apart: Tensor) -> tuple[Tensor, float, float]:
+def _histogram(distance: Tensor) -> tuple[Tensor, float, float]:
     """Counts, smoothed over neighbouring bins, the lower end and the width of a bin."""
-    low, high = float(apart.min()), float(apart.max())
-    counts = torch.histc(apart, BINS, low, high)
+    low, high = float(distance.min()), float(distance.max())
+    counts = torch.histc(distance, BINS, low, high)
     ends = torch.cat([counts[:1], counts, counts[-1:]])
     return (ends[:-2] + 2 * ends[1:-1] + ends[2:]) / 4, low, (high - low) / BINS
 
 
-def _mode(apart: Tensor) -> float:
-    counts, low, width = _histogram(apart)
+def _mode(distance: Tensor) -> float:
+    counts, low, width = _histogram(distance)
     return low + width * (int(counts.argmax()) + 0.5)
 
 
-def _cuts(apart: Tensor) -> Iterator[tuple[float, float, float]]:
+def _cuts(distance: Tensor) -> Iterator[tuple[float, float, float]]:
     """For each valley of the histogram a cut before, at and behind its lowest place, from the left."""
-    counts, low, width = _histogram(apart)
+    counts, low, width = _histogram(distance)
     if not width:
         return
     before, behind = counts.cummax(0).values, counts.flip(0).cummax(0).values.flip(0)
@@ -162,25 +170,35 @@ def _cuts(apart: Tensor) -> Iterator[tuple[float, float, float]]:
     below = counts.cumsum(0) / counts.sum()
     valley = (counts <= DEEP * peak) & (peak >= FEW) & (below >= LEAST) & (1 - below >= REST)
     places = valley.nonzero().flatten().tolist()
-    runs = [[place] for place in places[:1]]
-    for place in places[1:]:
-        if place == runs[-1][-1] + 1:
-            runs[-1].append(place)
-        else:
-            runs.append([place])
+    runs = (
+        [place for _, place in run] for _, run in itertools.groupby(enumerate(places), lambda pair: pair[1] - pair[0])
+    )
     for run in runs:
         lowest = [place for place in run if counts[place] == counts[run].min()]
         middle = low + width * (lowest[len(lowest) // 2] + 0.5)
         yield middle - width, middle, middle + width
 
 
-def _one_cloud(x: Tensor, first: Tensor, second: Tensor, apart: Tensor, top: float, draw: torch.Generator) -> bool:
+def stands_out(x: Tensor) -> int:
+    """How many principal directions stand before the largest gap of the spectrum; 0 where there is no gap.
+
+    >>> ball = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
+    >>> stands_out(ball), stands_out(ball * torch.tensor([9.0, 9.0, 1, 1, 1, 1, 1, 1]))
+    (0, 2)
+    """
+    values = torch.linalg.eigvalsh(torch.cov(x.double().mT)).flip(-1).clamp_min(0)
+    most = max(1, min(MOST, len(values) // 4, len(x) // 2 - 1))
+    ratio = values[:most] / values[1 : most + 1].clamp_min(1e-12 * float(values[0]))
+    return int(ratio.argmax()) + 1 if float(ratio.max()) >= GAP else 0
+
+
+def _is_gaussian(x: Tensor, first: Tensor, second: Tensor, distance: Tensor, top: float, draw: torch.Generator) -> bool:
     """Whether the pairs are no nearer and no more alike than those of a Gaussian with this mean and covariance."""
-    if x.shape[1] > WIDE:
+    if x.shape[1] > WIDE or stands_out(x):  # clusters make directions that stand out
         return False
     other = gaussian_like(x, draw)
-    usual = _apart(other, first, second)
-    if float((apart < usual.quantile(NEAR)).double().mean()) > MORE * NEAR or apart.std() > WIDER * usual.std():
+    usual = _local_distances(other, first, second)
+    if float((distance < usual.quantile(NEAR)).double().mean()) > MORE * NEAR or distance.std() > WIDER * usual.std():
         return False
     return top - float(pair_cosines(other, first, second).quantile(TOP)) <= TOLERANCE / 2
 
@@ -202,5 +220,5 @@ def gaussian_like(x: Tensor, draw: torch.Generator) -> Tensor:
     else:
         values, axes = torch.linalg.eigh(torch.cov(rows.mT))
         around = drawn * values.clamp_min(0).sqrt() @ axes.mT
-    made: Tensor = (around + mean).to(x.dtype)
-    return made
+    sample: Tensor = (around + mean).to(x.dtype)
+    return sample

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
-from isonb.auditing.fixing import check_path, fix_vectors
+from isonb.auditing.fixing import advises, check_path, fix_vectors, next_steps
 from isonb.auditing.measured import Match, Pairs, quantiles
 from isonb.auditing.reading.advice import refuse
 from isonb.auditing.reading.rows import NAMED, Read, pieces, read, rows_of
-from isonb.auditing.remedies import best_of, next_steps, remedies, score_words
+from isonb.auditing.remedies import remedies, score_text
 from isonb.auditing.report import Audit
 from isonb.auditing.unrelated import Unrelated, pair_cosines, random_pairs, unrelated_pairs
 from isonb.errors import InputError, ShapeError, fail
@@ -31,7 +31,7 @@ FLAT = ("mean_cosine", "common_mean")  # measures of rows alone
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditOptions:
     """What may be asked of an audit besides the vectors: see :func:`isonb.audit`."""
 
     sample: int = SAMPLE
@@ -54,12 +54,12 @@ def check_sample(sample: int) -> None:
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings by severity, otherwise in their order."""
-    return tuple(sorted(findings, key=lambda one: defects.SEVERITIES.index(one.severity)))
+    return tuple(sorted(findings, key=lambda item: defects.SEVERITIES.index(item.severity)))
 
 
 def audit_vectors(
     source: Any,
-    asked: Asked,
+    options: AuditOptions,
     *,
     pairs: Pairs | None = None,
     queries: Tensor | None = None,
@@ -72,15 +72,15 @@ def audit_vectors(
     ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from, ``names`` are what its
     rows are called, where that isn't their number.
     """
-    seen = read(source)
-    n, d = len(seen.good), source.shape[1]
+    summary = read(source)
+    n, d = len(summary.good), source.shape[1]
     if n < 20:
         _too_few(source, n, origin)
-    draw = torch.Generator().manual_seed(asked.seed)
+    draw = torch.Generator().manual_seed(options.seed)
     order = torch.randperm(n, generator=draw)
     wide = d > WIDE
-    sample = min(asked.sample, max(100, MOST // d)) if wide else asked.sample
-    chosen = seen.good if n <= sample else seen.good[order[:sample].sort().values]
+    sample = min(options.sample, max(100, MOST // d)) if wide else options.sample
+    chosen = summary.good if n <= sample else summary.good[order[:sample].sort().values]
     x = rows_of(source, chosen)
     gaussian = torch.randn(x.shape, generator=draw, dtype=x.dtype)
     measures = FLAT if wide else measured.AUDITED
@@ -93,27 +93,26 @@ def audit_vectors(
     withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
     values = {reading.measure: reading.value for reading in shape}
     findings = [
-        *defects.strange_rows(seen, n, d),
-        *defects.duplicates(seen),
+        *defects.strange_rows(summary, n, d),
+        *defects.duplicates(summary),
         *defects.place(values, floor.quantiles, floor.unrelated),
     ]
     findings += [
         *defects.neighbours(x, nearest, gaussian, chosen, quote),
         *([] if withheld else defects.spread(values, d)),
     ]
-    findings += defects.dimensions(seen)
+    findings += defects.dimensions(summary)
     tried = () if wide else remedies(x, draw, pairs, shape=not withheld)
-    centring = any(one.severity == "warning" and one.remedy == defects.CENTRING for one in findings)
     more: dict[str, Any] = {
         "remedies": tried,
-        "matches": _matches(x, asked.rate, draw, pairs, queries),
-        "score": score_words(pairs),
+        "matches": _matches(x, options.rate, draw, pairs, queries),
+        "score": score_text(pairs),
         "unrelated": floor.unrelated,
         "histogram": floor.histogram,
-        "next_steps": next_steps(best_of(tried, centring), origin, _cleaning(findings)),
+        "next_steps": next_steps(origin, pairs is not None) if advises(findings, tried) else (),
     }
-    if asked.fix is not None:
-        more["fixed"] = fix_vectors(source, x, findings, check_path(asked.fix), draw, pairs, names)
+    if options.fix is not None:
+        more["fixed"] = fix_vectors(source, x, findings, check_path(options.fix), draw, pairs, names)
     known = getattr(source, "read", None) or Read((source.shape[0], d), "vectors")
     return Audit(n, d, len(x), worst_first(findings), shape, floor.quantiles, withheld, floor.scale, **more, read=known)
 
@@ -131,18 +130,6 @@ def _too_few(source: Any, n: int, origin: str) -> NoReturn:
     got += f", since no row has a number in dimension {names}"
     x = f"isonb.auditing.vectors_of({origin}, raw=True)"
     refuse(ShapeError, must, got, "Leave them out:", "empty dimensions", x=x, dims=dims)
-
-
-def _cleaning(findings: Sequence[Finding]) -> list[str]:
-    """Lines that take out what faults and warnings name; "" for what isn't read at all."""
-    lines = {
-        "not finite": "",
-        "zero rows": "",
-        "duplicates": "x = x.unique(dim=0)  # each row once",
-        "dead dimensions": "x = x[:, x.amin(0) < x.amax(0)]  # without dimensions that never change",
-        "long rows": "x = x / x.norm(dim=1, keepdim=True)  # each row of length 1",
-    }
-    return [lines[one.name] for one in findings if one.severity != "note" and one.name in lines]
 
 
 @dataclass(frozen=True)
@@ -195,5 +182,5 @@ def _matches(
     x: Tensor, rate: float, draw: torch.Generator, pairs: Pairs | None, queries: Tensor | None
 ) -> tuple[Match, ...]:
     labelled = measured.pair_thresholds(pairs, x, rate, draw) if pairs is not None and pairs.binary else ()
-    asked = () if queries is None else measured.query_thresholds(queries, x, rate, draw)
-    return (*labelled, *asked)
+    options = () if queries is None else measured.query_thresholds(queries, x, rate, draw)
+    return (*labelled, *options)

@@ -162,14 +162,21 @@ def _audited(options: argparse.Namespace) -> Any:
     return dataclasses.replace(report, commands=_commands(options, report))
 
 
-def read_texts(path: str | Path, column: str | None = None, word: str = "--column") -> list[str]:
+class Texts(list[str]):
+    """Texts with the name of their file, which a report says."""
+
+    name = ""
+
+
+def read_texts(path: str | Path, column: str | None = None, word: str = "--column") -> Texts:
     """The texts of a .txt file, one a line, or of a column of a .jsonl, .csv, .tsv or .parquet file.
 
     ``column``: which, unless it is called text or sentence or is the only one of text; ``word`` names it. A missing
     value is an empty text. Raises an :class:`~isonb.errors.InputError` for a file that holds none.
     """
     path = Path(path)
-    texts = _lines(path) if path.suffix.lower() == ".txt" else _texts(path, column, word)
+    texts = Texts(_lines(path) if path.suffix.lower() == ".txt" else _texts(path, column, word))
+    texts.name = path.name
     if not any(text.strip() for text in texts):
         fail(AuditError, f"{path.name} must hold texts", "an empty file", "Write one text a line.")
     return texts

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, fits
+from isonb.checks import check_overflow, check_points, check_values, validated
 from isonb.errors import ShapeError, fail, not_fitted
 from isonb.numerics.distributed import Group, process_group, union_moments
 from isonb.numerics.modules import OptionModule
@@ -16,7 +16,7 @@ from isonb.options import meaning, option
 _DEAD = 1e-6  # share of the largest standard deviation below which a dimension is constant up to float32 rounding
 
 
-@border
+@validated
 @torch.no_grad()
 def isobn_statistics(x: Tensor, group: Group = None) -> tuple[Tensor, Tensor]:
     """Covariance (d, d) and standard deviation (d) of the rows of a batch (..., d), both biased (divided by n).
@@ -28,14 +28,14 @@ def isobn_statistics(x: Tensor, group: Group = None) -> tuple[Tensor, Tensor]:
     >>> cov.tolist(), std.tolist()
     ([[1.0, 0.0], [0.0, 0.0]], [1.0, 0.0])
     """
-    x, _ = cloud(x, points=0)
+    x, _ = check_points(x, points=0)
     union = union_moments(x.reshape(-1, x.shape[-1]), None, group)
     cov = union.scatter / union.n.clamp_min(1)
-    fits(cov.trace())
+    check_overflow(cov.trace())
     return cov, cov.diagonal().clamp_min(0).sqrt()
 
 
-@border
+@validated
 @torch.no_grad()
 def isobn_scale(cov: Tensor, std: Tensor, eps: float = 1e-3, beta: float = 0.5) -> Tensor:
     r"""The factor IsoBN multiplies each dimension by (Zhou et al. 2021, Algorithm 1).
@@ -106,10 +106,10 @@ class IsoBN(OptionModule):
         """The current factor of each dimension (d)."""
         return isobn_scale(self.running_cov, self.running_std, self.eps, self.beta)
 
-    @border
+    @validated
     def forward(self, x: Tensor) -> Tensor:
         """(B, d), or (..., d) with every row a point; returns the shape and dtype of ``x``."""
-        cloud(x, points=0, dims=0, look=False)
+        check_points(x, points=0, dims=0, look=False)
         if x.shape[-1] != self.d:
             fail(ShapeError, f"x must have {self.d} dimensions", tuple(x.shape), "Make the layer with d=x.shape[-1].")
         if self.training:
@@ -117,11 +117,11 @@ class IsoBN(OptionModule):
                 self._update(x)
         elif check_values(self.batches) and int(self.batches) == 0:
             not_fitted("IsoBN", "Train it, or load a state_dict of a trained one.")
-        return fits(x * self.scale.to(x.dtype), "normalised size")
+        return check_overflow(x * self.scale.to(x.dtype), "normalised size")
 
     def _update(self, x: Tensor) -> None:
         cov, std = (part.to(self.running_cov) for part in isobn_statistics(x, self.group))
-        fits(cov.diagonal().sum())
+        check_overflow(cov.diagonal().sum())
         self.running_cov.lerp_(cov, self.momentum)
         self.running_std.lerp_(std, self.momentum)
         self.batches += 1

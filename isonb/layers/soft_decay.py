@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import border, check_values, cloud, fits
+from isonb.checks import check_overflow, check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, OptionError, ShapeError, fail
 from isonb.numerics.distributed import Group, process_group, union_rows
 from isonb.numerics.modules import OptionModule
@@ -156,7 +156,7 @@ def _alpha_for(x: Tensor, alpha: float | Tensor) -> Tensor:
         fail(ShapeError, want, f"shape {tuple(value.shape)}", "Pass one alpha, or one a matrix.")
 
 
-@border
+@validated
 def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask: Tensor | None = None) -> Tensor:
     r"""Compress the singular values of each matrix by a logarithm, keeping the largest one and all singular vectors.
 
@@ -192,17 +192,17 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
     >>> [round(v, 6) for v in soft_decay(x, alpha=-0.6).diagonal().tolist()]
     [3.0, 0.723471, -0.208101]
     """
-    x, mask = cloud(x, mask, points=1)
+    x, mask = check_points(x, mask, points=1)
     if mode not in _MODES:
         fail(InputError, f"mode must be one of {_MODES}", repr(mode), 'Use "code" (official) or "safe".')
     rows = x.mT if x.shape[-2] > x.shape[-1] else x
     flat = rows.reshape(-1, *rows.shape[-2:])
     out = _SoftDecay.apply(flat, _alpha_for(x, alpha), mode, check_values(x))  # type: ignore[no-untyped-call]
     out = out.reshape(rows.shape) if rows is x else out.reshape(rows.shape).mT
-    return fits(out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0), "image")
+    return check_overflow(out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0), "image")
 
 
-@border
+@validated
 @torch.no_grad()
 def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None = None) -> Tensor:
     r"""How many non-zero singular values of each matrix lie below :math:`-\alpha`, where f is negative.
@@ -214,7 +214,7 @@ def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None 
     >>> negative_count(torch.diag(torch.tensor([3.0, 1.0, 0.5])), alpha=-0.6).item()
     1
     """
-    x, _ = cloud(x, mask, points=1)
+    x, _ = check_points(x, mask, points=1)
     _, s, _ = left_factors(x.mT if x.shape[-2] > x.shape[-1] else x)
     return ((s > 0) & (s < -_alpha_for(x, alpha).reshape(*s.shape[:-1], 1))).sum(-1)
 
@@ -268,7 +268,7 @@ class SoftDecay(_SoftDecayOptions):
         """The current alpha, a scalar with its graph."""
         return -self.raw.sigmoid() if self.mode == "safe" else self.raw
 
-    @border
+    @validated
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, T, d) and mask (B, T), or (n, d) and mask (n,); returns the shape and dtype of ``x``."""
         if process_group(self.group) is None or x.ndim != 2:

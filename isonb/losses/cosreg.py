@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum
 from isonb.numerics.rows import count_nonzero_rows, directions, row_count
@@ -32,10 +32,10 @@ class CosRegLoss(Loss):
     _: KW_ONLY
     group: Group = option("world", POOLED)
 
-    @border
+    @validated
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), mask (n,); returns a scalar."""
-        points, mask = cloud(points, mask, name="points", points=0, single=True)
+        points, mask = check_points(points, mask, name="points", points=0, single=True)
         if too_few(points, mask, 2, self.group):
             return attached_zero(points)
         unit = directions(points)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, process_group
 from isonb.numerics.products import gram
@@ -41,10 +41,10 @@ class GORLoss(Loss):
     hinge: bool = option(True, "stop at the 1/d of directions without preference")
     group: Group = option("world", POOLED)
 
-    @border
+    @validated
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), mask (n,); returns a scalar."""
-        points, mask = cloud(points, mask, name="points", points=0, single=True)
+        points, mask = check_points(points, mask, name="points", points=0, single=True)
         if too_few(points, mask, 2, self.group):
             return attached_zero(points)
         mean, square = _pair_means(unit_rows(points), self.group)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.measures.isoscore import plain_score, score_of_cov, unbiased_ratio
 from isonb.measures.purity import purity_of
@@ -51,10 +51,10 @@ class IsoScoreLoss(Loss):
     )
     group: Group = option("world", POOLED)
 
-    @border
+    @validated
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), mask (n,); returns a scalar."""
-        points, mask = cloud(points, mask, name="points", points=0, dims=2, single=True)
+        points, mask = check_points(points, mask, name="points", points=0, dims=2, single=True)
         if too_few(points, mask, 4 if self.unbiased else 2, self.group):
             return attached_zero(points)
         least = (1e-3 if self.unbiased else 1e-12) if self.floor is None else self.floor

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.errors import InputError, fail, not_fitted
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.losses.isoscore import union_isoscore
@@ -52,14 +52,14 @@ class IStarLoss(Loss):
     unbiased: bool = option(False, "the unbiased IsoScore of the batch instead of shrinkage")
     group: Group = option("world", POOLED)
 
-    @border
+    @validated
     def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), shrinkage_cov (d, d) or None for the scaled identity, mask (n,); returns a scalar."""
         if isinstance(shrinkage_cov, Tensor) and shrinkage_cov.dtype == torch.bool and shrinkage_cov.ndim == 1:
             if mask is not None:
                 fail(InputError, "there must be one mask", "two, the first for shrinkage_cov", "Name the arguments.")
             shrinkage_cov, mask = None, shrinkage_cov
-        points, mask = cloud(points, mask, name="points", points=0, dims=2, single=True)
+        points, mask = check_points(points, mask, name="points", points=0, dims=2, single=True)
         if too_few(points, mask, 4 if self.unbiased else 2, self.group):
             return attached_zero(points)
         return self.weight * (1 - self._score(points, shrinkage_cov, mask))

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
-from isonb.checks import border
+from isonb.checks import validated
 from isonb.errors import DtypeError, ShapeError, fail
 from isonb.numerics.distributed import Group, all_sum, process_group
 from isonb.numerics.modules import OptionModule
@@ -46,7 +46,7 @@ class JointLoss(OptionModule):
         self.register_buffer("mean2", torch.zeros(()))
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
 
-    @border
+    @validated
     def forward(self, l1: Tensor, l2: Tensor, count: int | Tensor | None = None) -> Tensor:
         """Task loss, isotropy loss, examples behind the task loss; returns a scalar."""
         l1, l2 = self._everywhere(_scalar(l1, "l1"), _scalar(l2, "l2"), count)
@@ -80,7 +80,7 @@ def _scalar(loss: Tensor, name: str) -> Tensor:
     return loss if loss.dtype in (torch.float32, torch.float64) else loss.float()
 
 
-@border
+@validated
 def balanced_sum(first: Tensor, second: Tensor, mean1: Tensor, mean2: Tensor, alpha: float = 0.5) -> Tensor:
     r"""Two losses on one scale by running means, :math:`\alpha L_1 \bar m/|m_1| + (1-\alpha) L_2 \bar m/|m_2|`.
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.barcodes.rips import barcode_of
 from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy_and_share
-from isonb.checks import border, cloud, labels_of, uncompiled
+from isonb.checks import check_points, labels_of, uncompiled, validated
 from isonb.losses.common import POOLED, Loss
 from isonb.numerics.distributed import Group, all_rows
 from isonb.options import option
@@ -102,10 +102,10 @@ class PersistentEntropyLoss(Loss):
     group: Group = option("world", POOLED)
 
     @uncompiled
-    @border
+    @validated
     def forward(self, points: Tensor, labels: Tensor | None = None) -> Tensor:
         """Points (n, d), integer labels (n,) or None for one group; returns a scalar."""
-        points, _ = cloud(points, name="points", points=0, single=True)
+        points, _ = check_points(points, name="points", points=0, single=True)
         self.logged = {}
         if labels is not None:
             labels = all_rows(labels_of(labels, len(points)).to(points.device), self.group)

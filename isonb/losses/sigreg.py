@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import border, check_values, cloud, uncompiled
+from isonb.checks import check_points, check_values, uncompiled, validated
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, from_first
@@ -41,15 +41,15 @@ class SIGRegLoss(Loss):
     normalize: bool = option(False, "rows at length sqrt(d); otherwise as they are, scale and mean included")
     group: Group = option("world", POOLED)
 
-    @border
+    @validated
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), mask (n,); returns a scalar."""
-        points, mask = cloud(points, mask, name="points", points=0, single=True, look=False)
+        points, mask = check_points(points, mask, name="points", points=0, single=True, look=False)
         drawn = random_directions(points.shape[-1], self.slices, seed=self.seed, device=points.device, group=self.group)
         return self.weight * sigreg_penalty(points, drawn, normalize=self.normalize, mask=mask, group=self.group)
 
 
-@border
+@validated
 def sigreg_penalty(
     points: Tensor,
     directions: Tensor,
@@ -80,8 +80,8 @@ def sigreg_penalty(
     >>> round(sigreg_penalty(x, torch.ones(1, 1)).item(), 5)
     0.03295
     """
-    points, mask = cloud(points, mask, name="points", points=0, single=True)
-    directions, _ = cloud(directions, name="directions", points=1, single=True)
+    points, mask = check_points(points, mask, name="points", points=0, single=True)
+    directions, _ = check_points(directions, name="directions", points=1, single=True)
     d = points.shape[-1]
     if directions.shape[-1] != d:
         fix = "Draw them with random_directions."
@@ -168,7 +168,7 @@ def _rows(s: Tensor) -> int:
     return max(1, _WAVES // s.shape[1]) if s.device.type == "cpu" else max(1, len(s))
 
 
-@border
+@validated
 @uncompiled
 def random_directions(
     dims: int,

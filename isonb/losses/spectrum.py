@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud, fits
+from isonb.checks import check_overflow, check_points, validated
 from isonb.losses.common import Loss, attached_zero
 from isonb.numerics.distributed import Group, all_rows, process_group
 from isonb.options import option
@@ -46,11 +46,11 @@ class SpectrumControlLoss(Loss):
     top: int | None = option(5, "how many singular values; None: all", low=1)
     group: Group = option("world", "the processes whose rows are gathered")
 
-    @border
+    @validated
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), or on one process (..., n, d) matrix by matrix, mask (..., n); returns a scalar."""
         alone = process_group(self.group) is None
-        points, mask = cloud(points, mask, name="points", points=int(mask is not None and alone))
+        points, mask = check_points(points, mask, name="points", points=int(mask is not None and alone))
         if not alone:
             points = all_rows(points if mask is None else points[mask], self.group)
         if points.numel() == 0:
@@ -58,4 +58,4 @@ class SpectrumControlLoss(Loss):
         s = torch.linalg.svdvals(points)[..., : self.top]
         k = torch.arange(1, s.shape[-1] + 1, dtype=s.dtype, device=s.device)
         curve = torch.exp(-self.c2 * k**self.power) if self.prior == "exponential" else k**-self.power
-        return self.weight * fits((s - self.c1 * curve).square().sum(-1).mean())
+        return self.weight * check_overflow((s - self.c1 * curve).square().sum(-1).mean())

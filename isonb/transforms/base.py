@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border, cloud, fits
+from isonb.checks import check_overflow, check_points, validated
 from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
 from isonb.numerics.scale import points_precise
 from isonb.options import Options, build, describe, in_words
@@ -87,14 +87,14 @@ class Transform(Options, ABC):
         return loaded
 
 
-@border
+@validated
 def _transform(x: Tensor, mask: Tensor | None, fitted: Transform) -> Tensor:
     d = fitted.dims
-    x, mask = cloud(x, mask, points=0)
+    x, mask = check_points(x, mask, points=0)
     if x.shape[-1] != d:
         fix = "Fit and apply the transform on the same kind of vector."
         fail(ShapeError, f"x must have the {d} dimensions {type(fitted).__name__} was fitted on", x.shape[-1], fix)
-    rows = fits(fitted._apply(x.reshape(-1, d)), "image")
+    rows = check_overflow(fitted._apply(x.reshape(-1, d)), "image")
     out = rows.reshape(*x.shape[:-1], rows.shape[-1])
     return out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.errors import ShapeError, fail
 from isonb.numerics.products import left_factors, signed
 from isonb.numerics.scale import size_of
@@ -86,11 +86,11 @@ class ClusterRemoval(Transform):
     D: int = option(12, "directions removed in each, at most the dimensions; fewer in a cluster of few points", low=0)
     seed: int = option(0, "of the rows that the clusters start from")
 
-    @border
+    @validated
     @torch.no_grad()
     def fit(self, x: Tensor, mask: Tensor | None = None) -> ClusterRemoval:
         """Learn from points (..., d), at least ``n_clusters``. Returns self."""
-        x, mask = cloud(x, mask, points=0)
+        x, mask = check_points(x, mask, points=0)
         rows = x.reshape(-1, x.shape[-1]) if mask is None else x[mask]
         if rows.shape[1] < self.D:
             fail(ShapeError, f"D must be at most the {rows.shape[1]} dimensions", self.D, "Remove fewer directions.")

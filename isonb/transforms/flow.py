@@ -16,7 +16,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border, cloud, fits
+from isonb.checks import check_overflow, check_points, validated
 from isonb.errors import InputError, ShapeError, fail, not_fitted
 from isonb.numerics.modules import OptionModule
 from isonb.numerics.scale import precise
@@ -180,13 +180,13 @@ class GlowFlow(OptionModule):
         r"""Mean negative log-likelihood of the points under the flow, :math:`-\log_2 p(x) / d`."""
         z, logdet = self(x)
         nats = (z.square() + math.log(2 * math.pi)).sum(-1) / 2 - logdet
-        bits: Tensor = fits(nats.mean() / (self.d * math.log(2)))
+        bits: Tensor = check_overflow(nats.mean() / (self.d * math.log(2)))
         return bits
 
     @torch.no_grad()
     def transform(self, x: Tensor) -> Tensor:
         """The image z of points (..., d), without a graph: BERT-flow's sentence vectors."""
-        return fits(self(x)[0], "image")
+        return check_overflow(self(x)[0], "image")
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``weights.safetensors`` to ``folder``."""
@@ -204,9 +204,9 @@ class GlowFlow(OptionModule):
         return flow
 
 
-@border
+@validated
 def _rows(x: Tensor, d: int, points: int) -> Tensor:
-    x, _ = cloud(x, points=points)
+    x, _ = check_points(x, points=points)
     if x.shape[-1] != d:
         fail(ShapeError, f"x must have the {d} dimensions of the flow", x.shape[-1], "Make a flow for this encoder.")
     return x.reshape(-1, d)
@@ -240,7 +240,7 @@ def fit_flow(
     >>> 3.5 < fit_flow(x, epochs=2).bits_per_dimension(x).item() < 3.8  # the entropy of N(0, 9) is 3.63 bits
     True
     """
-    x, _ = cloud(x, points=2, dims=2, single=True)
+    x, _ = check_points(x, points=2, dims=2, single=True)
     x = x.detach()
     d = x.shape[1]
     if batch_size < 2:

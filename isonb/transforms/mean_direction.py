@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border, pooled
+from isonb.checks import flatten_points, validated
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.rows import unit_rows
 from isonb.numerics.scale import precise
@@ -37,14 +37,14 @@ class MeanDirection(Transform):
     renormalize: bool = option(True, "bring the rows back to length 1")
     subtract: bool = option(False, "subtract the mean of the unit vectors (R1); otherwise project it out (R2)")
 
-    @border
+    @validated
     @torch.no_grad()
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
         """Learn from points (..., d), one or more; zero rows have no direction. Returns self.
 
         Raises :class:`~isonb.errors.DegenerateError` where the directions cancel.
         """
-        unit = unit_rows(pooled(x, mask, points=1)[0])
+        unit = unit_rows(flatten_points(x, mask, points=1)[0])
         total = unit.sum(0)
         if not bool((total != 0).any()):
             fix = "There is none to remove."

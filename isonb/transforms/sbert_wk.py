@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.errors import ShapeError, fail
 from isonb.numerics.scale import unit_sized
 from isonb.points import stacked
@@ -54,7 +54,7 @@ def _token_vectors(layers: Tensor, window: int) -> tuple[Tensor, Tensor]:
     return (weights.unsqueeze(-1) * layers).sum(1), spread
 
 
-@border
+@validated
 @torch.no_grad()
 def sbert_wk(
     hidden_states: Sequence[Tensor] | Tensor, mask: Tensor | None = None, layer_start: int = 4, window: int = 2
@@ -85,7 +85,7 @@ def sbert_wk(
         fix = "Pass the hidden_states of a model, the embedding output first."
         fail(ShapeError, "hidden_states must be L + 1 tensors (B, T, d)", f"shape {tuple(stack.shape)}", fix)
     keep = None if mask is None else mask.unsqueeze(0).expand(stack.shape[:-1])
-    stack, real = cloud(stack, keep, name="hidden_states", points=2)
+    stack, real = check_points(stack, keep, name="hidden_states", points=2)
     least = max(window + 1, 3)
     if window < 1 or not 0 <= layer_start <= stack.shape[0] - least:
         want = f"layer_start must leave at least {least} of the {stack.shape[0]} hidden states to a window of {window}"

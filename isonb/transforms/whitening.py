@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from isonb.checks import border, pooled
+from isonb.checks import flatten_points, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.isoscore import shrinkage_intensity
 from isonb.numerics.products import signed
@@ -48,10 +48,10 @@ class ZeroMean(AffineTransform):
 
     ROUGH = False
 
-    @border
+    @validated
     def fit(self, x: Tensor, mask: Tensor | None = None) -> ZeroMean:
         """Learn the mean of points (..., d), one or more. Returns self."""
-        rows, real = pooled(x, mask, points=1)
+        rows, real = flatten_points(x, mask, points=1)
         mean = center_rows(rows.detach(), real)[1]
         self.state = {"mean": precise(mean)}
         return self
@@ -124,10 +124,10 @@ class SoftZCA(AffineTransform):
     )
     _shrinkage: float | None = field(init=False, default=None)
 
-    @border
+    @validated
     def fit(self, x: Tensor, mask: Tensor | None = None) -> SoftZCA:
         """Learn from points (..., d), at least two. Returns self."""
-        rows, real = pooled(x, mask)
+        rows, real = flatten_points(x, mask)
         rows = rows.detach()
         if self.eps == "auto":
             self._shrinkage = shrinkage_intensity(rows, "lw", mask=real).item()

@@ -4,7 +4,10 @@ import csv
 import dataclasses
 import json
 import shlex
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -69,8 +72,10 @@ def test_the_command_says_what_the_object_says(at, bert, capsys):
     words = ["audit", bert, "--texts", "t.txt", "--max-length", "64", "--work", "w"]
     assert cli.main([*words, "--json", "r.json", "--html", "r.html"]) == 0
     said = capsys.readouterr().out
+    first = " ".join(said.split())
+    assert first.startswith(f"{len(TEXTS)} texts of t.txt through {bert}, mean pooling, ")
     steps = shlex.join(["isonb", *words, "--fix", "fixed.npy"]), "isonb audit fixed.npy"  # for a terminal
-    found = isonb.audit(bert, TEXTS, max_length=64)
+    found = isonb.audit(bert, read_texts("t.txt"), max_length=64)
     assert said.strip() == repr(dataclasses.replace(found, commands=steps)).strip()
     assert json.loads((at / "r.json").read_text())["layers"]
     assert "Is the instrument sound?" in (at / "r.html").read_text()
@@ -93,6 +98,18 @@ def test_pairs_and_queries_by_file(at, bert, capsys):
     pd.DataFrame(rows, columns=["row1", "row2", "label"]).to_csv("rows.csv", index=False)
     assert cli.main(["audit", "x.npy", "--pairs", "rows.csv", "--queries", "x.npy"]) == 0
     assert "false matches" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["-m", "isonb"], [str(Path(sys.executable).with_name("isonb"))]])
+def test_no_module_of_the_folder_that_is_audited_is_run(words, at):
+    """What is in the current folder has names that we and our libraries import."""
+    for name in ("torch", "numpy", "json", "argparse", "pyarrow", "pandas", "isonb_lab", "sentence_transformers"):
+        (at / f"{name}.py").write_text(f"open('ran_{name}', 'w')")
+    np.save(at / "x.npy", np.random.default_rng(0).normal(size=(200, 8)))
+    ran = subprocess.run([sys.executable, *words, "audit", "."], cwd=at, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("200 x 8 from x.npy")
+    assert not list(at.glob("ran_*"))
 
 
 BAD = {

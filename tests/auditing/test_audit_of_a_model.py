@@ -9,6 +9,7 @@ import torch
 from isonb.auditing import models
 from isonb.auditing.asking import audit
 from isonb.auditing.embedders import TokenEmbedder
+from isonb.auditing.fixing import next_steps
 from isonb.auditing.reading.rows import rows_of
 from isonb.errors import InputError, ShapeError
 from isonb.models.loading import load, load_for_training
@@ -62,7 +63,8 @@ def test_a_sound_model_passes(found):
     assert not [one for one in found.findings if one.severity == "fault"]
     assert found.n == 120
     assert [layer.number for layer in found.layers] == [0, 1, 2]
-    assert "mean pooling, 120 texts" in found.source
+    assert found.source.startswith("120 texts through ")
+    assert found.source.endswith(f", mean pooling, {found.d} dimensions")
 
 
 def test_a_broken_mask_is_a_fault_and_comes_first(encoder):
@@ -172,7 +174,7 @@ def test_reports_of_a_model(found):
     assert len(repr(found).splitlines()) < 60
     spec = found.plot().to_dict()
     assert "facet" in spec
-    assert found.next_steps == models.STEPS
+    assert found.next_steps == next_steps("encoder, texts", False)
     for line in found.next_steps:
         compile(line, "next", "exec")
 

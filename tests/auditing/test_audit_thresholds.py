@@ -84,7 +84,7 @@ def test_a_remedy_that_helps_is_told_from_one_that_does_not(rows, pairs):
     assert told["all-but-the-top, k = 1"].gain[1] > 0.1
     assert told["all-but-the-top, k = 1"].verdict.startswith("helps")
     assert "AUC" in found.score
-    assert "AllButTheTop" in found.next_steps[1] or "SoftZCA" in found.next_steps[1]
+    assert found.next_steps[0].startswith('import isonb; isonb.audit(vectors, pairs=pairs, fix="fixed.npy")')
     clear = {one.name: one for one in isonb.audit(rows - 1.5, sample=1000, pairs=pairs).remedies}
     assert not clear["centring"].verdict.startswith("helps")
     assert "the mean is near zero already" in clear["centring"].verdict

@@ -73,8 +73,10 @@ def test_functions_are_named_and_texts_may_be_drawn_once(x):
         return x[: len(texts)]
 
     found = isonb.compare(lengths, lengths, texts=(f"text {i}" for i in range(N)))
-    assert found.source.startswith("the function test_functions_are_named")
-    assert found.source.endswith(f"lengths, {N} texts")
+    first, second = found.read
+    assert first == second
+    assert first.startswith(f"{N} texts through the function test_functions_are_named")
+    assert f"second: {second}" in " ".join(repr(found).split())
     assert found.cka == pytest.approx(1)
 
 
@@ -178,8 +180,9 @@ def test_two_encoders_on_the_same_texts(tmp_path, capsys):
     (tmp_path / "t.txt").write_text("\n".join(texts))
     words = ["audit", "tiny", "--compare", "minilm", "--texts", str(tmp_path / "t.txt")]
     assert cli.main([*words, "--json", str(tmp_path / "a.json")]) == 0
-    said = capsys.readouterr().out
-    assert "tiny and minilm, 60 texts" in said
+    said = " ".join(capsys.readouterr().out.split())
+    assert "first: 60 texts of t.txt through tiny, mean pooling, 128 dimensions" in said
+    assert "second: 60 texts of t.txt through minilm, as sentence-transformers encodes, 384 dimensions" in said
     found = json.loads((tmp_path / "a.json").read_text())
     assert (found["n"], found["d"], found["d_second"]) == (60, 128, 384)
     assert 0.1 < found["cka"] < 1

@@ -115,7 +115,7 @@ def test_the_advice_about_hubs_is_tried_first():
     (hubs,) = [one for one in found.findings if one.name == "hubs"]
     assert set(hubs.rows[:2]) == {5, 700}
     assert "doesn't help" in hubs.advice
-    assert "ZeroMean" not in " ".join(found.next_steps)
+    assert not found.next_steps
 
 
 def test_a_sound_encoder_on_real_texts_has_no_warning():
@@ -185,16 +185,16 @@ STEPS = {
 
 
 @pytest.mark.parametrize("case", STEPS)
-def test_the_next_steps_run_on_the_file_that_was_audited(case, tmp_path):
+def test_the_next_steps_run_on_the_file_that_was_audited(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     np.savez(tmp_path / "my vectors.npz", a=STEPS[case](draw().normal(size=(600, 24))), b=np.eye(9))
     words = ["audit", str(tmp_path / "my vectors.npz"), "--name", "a", "--json", str(tmp_path / "a.json")]
     with redirect_stdout(io.StringIO()):
         assert cli.main(words) == 0
     steps = json.loads((tmp_path / "a.json").read_text())["next_steps"]
-    space: dict = {}
     with redirect_stdout(io.StringIO()) as said:
-        exec("\n".join(steps), space)
+        exec("\n".join(steps), {})
     assert said.getvalue().startswith("Usable") == bool(steps)
     assert bool(steps) == (case != "loud")  # only labelled pairs could say whether a remedy of that helps
     if case == "repeats and a dead dimension":
-        assert space["x"].shape == (600, 24)
+        assert np.load("fixed.npy").shape == (600, 24)

@@ -85,6 +85,16 @@ def test_without_queries_the_report_asks_for_them(prompted):
     assert "the prompt document" in found.source
 
 
+def test_a_default_prompt_of_another_name_is_named(folders):
+    model = SentenceTransformer(modules=modules(folders[0]), prompts=PROMPTS, default_prompt_name="other", device="cpu")
+    model.prompts = {"other": PROMPTS["other"]}
+    found = isonb.audit(model, DOCUMENTS, progress=False)
+    plain = isonb.audit(model.encode(DOCUMENTS))
+    assert found.floor["random cosine"]["0.5"] == pytest.approx(plain.floor["random cosine"]["0.5"], abs=1e-5)
+    assert 'with the prompt other ("Anna slept.")' in str(found)
+    assert "default prompt" in [finding.name for finding in found.findings]
+
+
 def test_a_model_with_one_side_is_encoded_as_ever(folders):
     model = SentenceTransformer(modules=modules(folders[0]), device="cpu")
     assert not two_sided(model)

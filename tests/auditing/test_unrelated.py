@@ -53,6 +53,18 @@ SIMULATED = {
     **{f"{k} clusters with copies": (with_copies(*clusters(k)), k < 400) for k in (5, 40, 400)},
     **{f"{k} clusters, few directions": (clusters(k, decay=0.5), False) for k in (5, 40, 400)},
     **{f"{k} clusters of 384 dimensions": (clusters(k, d=384), True) for k in (5, 40)},
+    **{
+        f"{k} clusters of {d} dimensions, {noise} wide": (clusters(k, d=d, noise=noise), None)
+        for d, k, noise in (
+            (4, 5, 0.4),
+            (6, 3, 0.6),
+            (8, 20, 0.4),
+            (12, 5, 1.3),
+            (16, 5, 0.9),
+            (20, 3, 1.3),
+            (32, 3, 1.8),
+        )
+    },
     **{f"{k} clusters of 300 rows": (clusters(k, n=300), False) for k in (5, 20, 40)},
 }
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud
+from isonb.checks import check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb_lab.data.scores import spearman
 from isonb_lab.statistics.resampling import rank_difference
@@ -27,7 +27,7 @@ PROTOCOLS = ("mean", "weighted", "all")
 Values = dict[str, float | None]
 
 
-@border
+@validated
 def pair_cosine(x: Tensor, y: Tensor) -> Tensor:
     r"""Cosine :math:`x_i \cdot y_i / (\|x_i\| \|y_i\|)` of row i of both, (n, d) and (n, d) -> (n,) in [-1, 1].
 
@@ -36,7 +36,7 @@ def pair_cosine(x: Tensor, y: Tensor) -> Tensor:
     >>> pair_cosine(torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 2.0], [3.0, 3.0]]))
     tensor([0.0000, 1.0000])
     """
-    x, y = cloud(x, points=1, single=True)[0], cloud(y, points=1, single=True, name="y")[0]
+    x, y = check_points(x, points=1, single=True)[0], check_points(y, points=1, single=True, name="y")[0]
     if x.shape != y.shape:
         fail(ShapeError, f"y must have the shape of x, {tuple(x.shape)}", tuple(y.shape), "Encode both sides alike.")
     # Rows are scaled by their largest entry first, so that squares neither overflow nor vanish.

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import cloud, strict
+from isonb.checks import check_points, strict
 from isonb.errors import InputError
 from isonb.measures.cosine import cls_uniformity, token_uniformity
 from isonb.measures.isoscore import isoscore_from_cov, shrinkage_matrix
@@ -119,7 +119,7 @@ class SentenceSums(_Streamed):
         self.values: list[Tensor] = []
 
     def _add(self, x: Tensor, mask: Tensor) -> None:
-        x, mask = cloud(x, mask, points=1)[0].cpu(), mask.bool().cpu()
+        x, mask = check_points(x, mask, points=1)[0].cpu(), mask.bool().cpu()
         length = mask.sum(-1)
         values = _spectra(x)
         self.values.append(values[torch.arange(values.shape[-1]) < length.unsqueeze(-1)])  # padding adds zeros

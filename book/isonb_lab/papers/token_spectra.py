@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import check_points, validated
 from isonb.measures.cosine import cls_uniformity, token_uniformity
 from isonb.measures.registry import TOKEN_MEASURES
 from isonb.measures.spectrum import spectral_median, spectral_skewness
@@ -41,7 +41,7 @@ class TokenSpectrum:
         return float(spectral_median(self.values, q))
 
 
-@border
+@validated
 @torch.no_grad()
 def token_spectrum(states: Tensor, mask: Tensor | None = None) -> TokenSpectrum:
     """The spectrum of the hidden states (B, T, d) of B sentences at one layer; ``mask`` (B, T) marks real tokens.
@@ -52,7 +52,7 @@ def token_spectrum(states: Tensor, mask: Tensor | None = None) -> TokenSpectrum:
     >>> spectrum.values.tolist(), spectrum.median, round(spectrum.token_uniformity, 6), round(spectrum.bound, 6)
     ([4.0, 2.0, 2.0], 0.5, 0.0, 1.0)
     """
-    x, mask = cloud(states, mask, name="states", points=2)
+    x, mask = check_points(states, mask, name="states", points=2)
     u, s, _ = torch.linalg.svd(x, full_matrices=False)
     kept = torch.arange(s.shape[-1], device=s.device) < row_count(x, mask).unsqueeze(-1)
     values = s[kept]

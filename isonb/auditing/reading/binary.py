@@ -32,7 +32,7 @@ def benchmark(path: Path) -> Described:
     """Rows that each begin with their length (.fvecs), or all behind the number of rows and dimensions (.fbin)."""
     suffix = path.suffix.lower()
     type_, size = np.dtype(BENCHMARKS[suffix]), path.stat().st_size
-    first, second = [int(one) for one in np.fromfile(path, "<i4", 2)] if size >= 8 else (0, 0)
+    first, second = [int(item) for item in np.fromfile(path, "<i4", 2)] if size >= 8 else (0, 0)
     each = suffix.endswith("vecs")
     width = first if each else second
     record = np.dtype([("d", "<i4", (int(each),)), ("x", type_, (max(0, width),))])

@@ -60,9 +60,9 @@ def as_numpy(value: Any) -> Any:
         array = np.asarray(value)
     except ValueError as error:  # lists of several lengths
         raise ShapeError("a cell must hold one vector; got lists of several lengths. Keep one of them.") from error
-    if array.dtype == object and array.ndim and not all(isinstance(one, str | bytes) for one in array.flat):
-        numbers = [float("nan") if one is None else as_numpy(one) for one in array]
-        return np.asarray(numbers) if len({np.shape(one) for one in numbers}) < 2 else array
+    if array.dtype == object and array.ndim and not all(isinstance(item, str | bytes) for item in array.flat):
+        numbers = [float("nan") if item is None else as_numpy(item) for item in array]
+        return np.asarray(numbers) if len({np.shape(item) for item in numbers}) < 2 else array
     return array
 
 
@@ -106,17 +106,17 @@ def encoding_of(cells: Sequence[Any]) -> str:
         arrays = [vector_in(cell) for cell in cells]
     except (ShapeError, ValueError, TypeError):
         return ""
-    if any(one.dtype.kind not in "fiubc" for one in arrays):
-        return "arrays" if all(_is_of_numbers(one) for one in arrays) else ""
-    if any(one.ndim > 1 for one in arrays):
+    if any(item.dtype.kind not in "fiubc" for item in arrays):
+        return "arrays" if all(_is_of_numbers(item) for item in arrays) else ""
+    if any(item.ndim > 1 for item in arrays):
         return "arrays"
-    return "whole numbers" if all(one.dtype.kind in "iub" for one in arrays) else "numbers"
+    return "whole numbers" if all(item.dtype.kind in "iub" for item in arrays) else "numbers"
 
 
 def _is_of_numbers(array: Any) -> bool:
     """Whether an array of objects is of lists of numbers."""
-    nested = all(isinstance(one, list | tuple | np.ndarray) for one in array.flat)
-    return array.dtype == object and nested and all(as_numpy(one).dtype.kind in "fiu" for one in array.flat)
+    nested = all(isinstance(item, list | tuple | np.ndarray) for item in array.flat)
+    return array.dtype == object and nested and all(as_numpy(item).dtype.kind in "fiu" for item in array.flat)
 
 
 def _packed_type(cells: Sequence[bytes]) -> str:
@@ -164,7 +164,7 @@ def numbers_in(cell: str) -> list[float]:
     two_commas = "." not in cell and re.search(r",\s", cell) and re.search(r",\S", cell)  # "0,5, 1,5"
     try:
         if not two_commas and isinstance(value := json.loads(cell), list):
-            return [float("nan") if one is None else float(one) for one in value]
+            return [float("nan") if item is None else float(item) for item in value]
     except (ValueError, TypeError):
         pass
     body = SCALAR.sub(r"\1", cell.strip())

@@ -28,8 +28,8 @@ ROWS = 4096  # of a batch
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
 # Names of columns that say which row it is, or what was said of it.
 ROW = "ids?|idx|index|key|uu?id|pk|row|rownum|split|fold|time|timestamp|year|level_\\d+|index_level_\\d+__"
-SAID = "labels?|targets?|class|category|cluster"
-METADATA = re.compile(rf"(^|.*[_\- .])({ROW}|{SAID})$|^$|^Unnamed: \d+$", re.IGNORECASE)
+LABELS = "labels?|targets?|class|category|cluster"
+METADATA = re.compile(rf"(^|.*[_\- .])({ROW}|{LABELS})$|^$|^Unnamed: \d+$", re.IGNORECASE)
 TOKENS = re.compile(
     r"(^|.*[_.])(input_ids|attention_mask|token_type_ids|special_tokens_mask|position_ids|labels|tokens)$"
 )
@@ -65,7 +65,7 @@ def members_of_table(
 ) -> list[Member]:
     """The members of a table. ``types``: what its columns say they are; ``named``: its names say something."""
     columns = [_column(path, cells, (types or {}).get(path, "")) for path, cells in _head(batches).items()]
-    named = named and not all(one.name.isdigit() or METADATA.match(one.name) for one in columns)
+    named = named and not all(column.name.isdigit() or METADATA.match(column.name) for column in columns)
 
     def cells_of(path: Path) -> Iterator[Any]:
         for batch in batches([path]):
@@ -79,16 +79,22 @@ def members_of_table(
         cells = itertools.chain.from_iterable(cells_of(path))
         return [cell if isinstance(cell, bytes) else vector_in(cell) for cell in cells if not is_missing(cell)]
 
-    def member(one: Column, kinds: Sequence[str], take: Callable[[Path, str], Any]) -> Member:
-        part = f"column {one.name}" + (f" ({one.type})" if one.packed else "") if one.name else ""
-        usable = one.kind in kinds and not TOKENS.match(one.name)
-        return Member(one.name, one.type, partial(take, one.path, one.packed) if usable else None, not one.whole, part)
+    def member(column: Column, kinds: Sequence[str], take: Callable[[Path, str], Any]) -> Member:
+        part = f"column {column.name}" + (f" ({column.type})" if column.packed else "") if column.name else ""
+        usable = column.kind in kinds and not TOKENS.match(column.name)
+        return Member(
+            column.name,
+            column.type,
+            partial(take, column.path, column.packed) if usable else None,
+            not column.whole,
+            part,
+        )
 
-    members = [member(one, ("vector",), vectors) for one in columns]
-    if any(one.take for one in members):
+    members = [member(column, ("vector",), vectors) for column in columns]
+    if any(column.take for column in members):
         return members
     dimensions = list(_dimensions(columns, batches, title, named))
-    return [*members, *dimensions] if dimensions else [member(one, UNCLEAR, unclear) for one in columns]
+    return [*members, *dimensions] if dimensions else [member(column, UNCLEAR, unclear) for column in columns]
 
 
 def cells_list(cells: Any) -> Any:
@@ -106,10 +112,10 @@ def _head(batches: Batches) -> dict[Path, list[Any]]:
     head: dict[Path, list[Any]] = {}
     for batch in batches(None):
         for path, cells in batch.items():
-            seen = head.setdefault(path, [])
-            if len(seen) < LOOKED:
+            filled_cells = head.setdefault(path, [])
+            if len(filled_cells) < LOOKED:
                 filled = (cell for cell in cells_list(cells) if not is_missing(cell))
-                seen += itertools.islice(filled, LOOKED - len(seen))
+                filled_cells += itertools.islice(filled, LOOKED - len(filled_cells))
         if all(head.values()) or any(cells and _column((), cells, "").kind == "vector" for cells in head.values()):
             break
     return head
@@ -141,33 +147,35 @@ def _column(path: Path, cells: list[Any], type_: str) -> Column:
 
 def _dimensions(columns: Sequence[Column], batches: Batches, title: str, named: bool) -> Iterator[Member]:
     """Columns of numbers as members: groups whose names count, or all that are fractions."""
-    data = [one for one in columns if not METADATA.match(one.last)]
+    data = [column for column in columns if not METADATA.match(column.last)]
     groups: dict[tuple[str, ...], list[tuple[int, Column]]] = defaultdict(list)
-    for one in data if named else ():
-        if one.kind in ("number", "") and (match := NUMBERED.match(one.last)):
-            groups[*one.path[:-1], match[1]].append((int(match[2]), one))
+    for column in data if named else ():
+        if column.kind in ("number", "") and (match := NUMBERED.match(column.last)):
+            groups[*column.path[:-1], match[1]].append((int(match[2]), column))
     runs = {
-        prefix: [one for _, one in sorted(group, key=lambda pair: pair[0])]
+        prefix: [column for _, column in sorted(group, key=lambda pair: pair[0])]
         for prefix, group in groups.items()
         if len(group) > 1
     }
-    in_runs = {one.path for run in runs.values() for one in run}
-    loose = [one for one in data if one.kind == "number" and one.path not in in_runs and len(one.path) == 1]
-    loose = [one for one in loose if not (len(one.head) > 2 and counts_on(one.head))]
-    fractions = [one for one in loose if not one.whole or (one.head == one.head[0]).all()]
-    understood = not any(one.kind in ("odd", "vector", *UNCLEAR) for one in columns)
+    in_runs = {column.path for run in runs.values() for column in run}
+    loose = [
+        column for column in data if column.kind == "number" and column.path not in in_runs and len(column.path) == 1
+    ]
+    loose = [column for column in loose if not (len(column.head) > 2 and counts_on(column.head))]
+    fractions = [column for column in loose if not column.whole or (column.head == column.head[0]).all()]
+    understood = not any(column.kind in ("odd", "vector", *UNCLEAR) for column in columns)
     if understood and len(fractions) >= max(map(len, runs.values()), default=0):
         numbers_alone = len(loose) == len(data) and not runs
-        chosen = fractions if not all(one.whole for one in fractions) else loose if numbers_alone else []
+        chosen = fractions if not all(column.whole for column in fractions) else loose if numbers_alone else []
         if len(chosen) > 1:
             runs["columns",] = chosen
     for prefix, run in runs.items():
-        names = [one.name for one in run]
+        names = [column.name for column in run]
         first, last = names[0] or "''", names[-1] or "''"
         part = f"columns {first} to {last}"
         if prefix != ("columns",) and _number(names[-1]) - _number(names[0]) + 1 != len(names):
             part += f" ({len(names)} of them)"
-        take = partial(_side_by_side, batches, [one.path for one in run], title)
+        take = partial(_side_by_side, batches, [column.path for column in run], title)
         type_ = f"{len(names)} columns of numbers ({first} to {last})"
         yield Member(".".join(filter(None, prefix)) or "columns", type_, take, False, part, tuple(names))
 

@@ -86,10 +86,10 @@ class Described:
         ``hint``: it is in the member's name, if in that of one alone. VectorsError where that isn't clear.
         """
         member, value = self._taken(name, hint)
-        matrix, left = checked(value, self.title, self._code(member))
-        others = [one.name for one in self.members if one.name not in (member.name, *member.columns) and one.name]
+        matrix, excluded = checked(value, self.title, self._code(member))
+        others = [item.name for item in self.members if item.name not in (member.name, *member.columns) and item.name]
         part = member.part or (f"array {member.name}" if member.name else "")
-        read = Read((matrix.shape[0], matrix.shape[1]), self.place, part, (*others, *left))
+        read = Read((matrix.shape[0], matrix.shape[1]), self.place, part, (*others, *excluded))
         return RowSource(matrix.shape, lambda rows: matrix[rows], [matrix], read)
 
     def raw(self, name: str | None) -> Any:
@@ -147,12 +147,12 @@ def checked(matrix: Any, title: str, x: str) -> tuple[Any, tuple[str, ...]]:
     Raises ShapeError and DtypeError with the lines that would make it one; what may be a code of numbers is asked
     about. ``x``: Python that loads it.
     """
-    left: list[str] = []
+    excluded: list[str] = []
     if isinstance(matrix, list):
         _refuse_cells(matrix, title, x)
     shape = tuple(matrix.shape)
     if len(shape) > 2 and sum(size != 1 for size in shape) == 2 and hasattr(matrix, "reshape"):
-        left.append(f"axis of length 1 of {shape}")
+        excluded.append(f"axis of length 1 of {shape}")
         matrix = matrix.reshape([size for size in shape if size != 1])
     if len(matrix.shape) == 3:
         _refuse_tokens(title, f"shape {shape}", shape[-1], x)
@@ -167,8 +167,8 @@ def checked(matrix: Any, title: str, x: str) -> tuple[Any, tuple[str, ...]]:
         keep = np.delete(np.arange(matrix.shape[1]), number)
         whole = matrix
         matrix = RowSource((whole.shape[0], len(keep)), lambda rows: whole[rows][..., keep], [whole])
-        left += [f"dimension {one} (numbers of rows)" for one in number]
-    return matrix, tuple(left)
+        excluded += [f"dimension {item} (numbers of rows)" for item in number]
+    return matrix, tuple(excluded)
 
 
 def _refuse_cells(rows: list[Any], title: str, x: str) -> NoReturn:
@@ -208,7 +208,7 @@ def _row_numbers(matrix: Any) -> list[int]:
     if matrix.shape[0] < 3 or matrix.shape[1] < 3:
         return []
     head = as_numpy(matrix[: min(LOOKED, matrix.shape[0])]).astype("float64")
-    return [int(one) for one in np.flatnonzero(counts_on(head))]
+    return [int(item) for item in np.flatnonzero(counts_on(head))]
 
 
 def counts_on(values: Any) -> Any:

@@ -142,7 +142,7 @@ def _shards(files: list[Path], place: Path) -> Described:
 
     def take(member: Member) -> RowSource:
         matrices = [describe(file).matrix(member.name or None) for file in files]
-        widths = {one.shape[1]: file.name for one, file in zip(matrices, files, strict=True)}
+        widths = {item.shape[1]: file.name for item, file in zip(matrices, files, strict=True)}
         if len(widths) > 1:
             got = ", ".join(f"{width} in {file}" for width, file in widths.items())
             refuse(VectorsError, f"the files of {place.name} must have one width", got, "Audit them one by one.")

@@ -70,13 +70,13 @@ def changed(source: Any, change: Callable[[Any], Any]) -> RowSource:
 
 def joined(sources: Sequence[Any]) -> RowSource:
     """Matrices of one width, one below the other."""
-    starts = [0, *accumulate(one.shape[0] for one in sources)]
+    starts = [0, *accumulate(item.shape[0] for item in sources)]
 
     def take(rows: Any) -> Tensor:
-        wanted = torch.arange(*rows.indices(starts[-1])) if isinstance(rows, slice) else torch.as_tensor(rows)
-        file = torch.searchsorted(torch.tensor(starts), wanted, right=True) - 1
+        index = torch.arange(*rows.indices(starts[-1])) if isinstance(rows, slice) else torch.as_tensor(rows)
+        file = torch.searchsorted(torch.tensor(starts), index, right=True) - 1
         places = {i: (file == i).nonzero().flatten() for i in sorted(set(file.tolist()))}
-        values = torch.cat([numbers(sources[i], wanted[at] - starts[i]) for i, at in places.items()])
+        values = torch.cat([numbers(sources[i], index[at] - starts[i]) for i, at in places.items()])
         return values[torch.cat(list(places.values())).argsort()]
 
     return RowSource((starts[-1], sources[0].shape[1]), take, sources)
@@ -116,8 +116,8 @@ def pieces(source: Any) -> Iterator[tuple[int, Tensor]]:
 
 def _forget(source: Any) -> None:
     """Give back the memory of a mapped file, so that it doesn't grow to the size of the file."""
-    for one in getattr(source, "sources", ()):
-        _forget(one)
+    for item in getattr(source, "sources", ()):
+        _forget(item)
     mapped = getattr(source, "base", None)
     if isinstance(mapped, mmap.mmap) and getattr(source, "mode", "c") != "c" and hasattr(mapped, "madvise"):
         mapped.madvise(mmap.MADV_DONTNEED)
@@ -154,18 +154,18 @@ def read(source: Any) -> Pass:
     for start, piece in pieces(source):
         here = slice(start, start + len(piece))
         finite[here], zero[here] = piece.isfinite().all(-1), (piece == 0).all(-1)
-        kept = finite[here] & ~zero[here]
-        if not bool(kept.any()):
+        usable_rows = finite[here] & ~zero[here]
+        if not bool(usable_rows.any()):
             continue
-        piece = piece[kept]
+        piece = piece[usable_rows]
         half = half and bool((piece == piece.half().to(piece.dtype)).all())
         piece = piece.double()
         # -0.0 becomes 0.0
-        marks[here][kept] = torch.tensor([hash(row.tobytes()) for row in (piece + 0.0).numpy()])
+        marks[here][usable_rows] = torch.tensor([hash(row.tobytes()) for row in (piece + 0.0).numpy()])
         energy += piece.square().sum(0)
         filled += int(piece.count_nonzero())
         low, high = torch.minimum(low, piece.amin(0)), torch.maximum(high, piece.amax(0))
-        lengths[here][kept] = torch.linalg.vector_norm(piece, dim=-1)
+        lengths[here][usable_rows] = torch.linalg.vector_norm(piece, dim=-1)
     good, wild, none = (rows.nonzero().flatten() for rows in (finite & ~zero, ~finite, zero))
     count = max(1, len(good))
     repeats = _repeats(source, good, marks[good])

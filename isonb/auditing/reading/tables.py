@@ -31,12 +31,12 @@ def _fields(path: Column, column: Any) -> Mapping[Column, Any]:
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if pa.types.is_struct(column.type):
         fields = zip(column.type, column.flatten(), strict=True)
-        return {place: part for field, one in fields for place, part in _fields((*path, field.name), one).items()}
+        return {place: part for field, item in fields for place, part in _fields((*path, field.name), item).items()}
     if hasattr(column.type, "value_type") and pa.types.is_struct(column.type.value_type):
         rows: dict[Column, Any] = {}
         for i, cell in enumerate(column.to_pylist()):
-            for place, one in leaves(cell, path):
-                rows.setdefault(place, [None] * len(column))[i] = one
+            for place, item in leaves(cell, path):
+                rows.setdefault(place, [None] * len(column))[i] = item
         return rows
     return {path: column.cast(column.type.value_type) if isinstance(column.type, pa.DictionaryType) else column}
 
@@ -48,7 +48,7 @@ def members_of_arrow(schema: Any, read: Read, title: str) -> list[Member]:
         first = [path[0].partition("[")[0] for path in paths or ()] + [path[0] for path in paths or ()]
         yield from map(columns_of, read([name for name in schema.names if paths is None or name in first]))
 
-    types: dict[Column, str] = {(one.name,): str(getattr(one.type, "storage_type", one.type)) for one in schema}
+    types: dict[Column, str] = {(item.name,): str(getattr(item.type, "storage_type", item.type)) for item in schema}
     return members_of_table(batches, title, types)
 
 
@@ -89,7 +89,7 @@ def arrow(path: Path) -> Described:
 def of_dataset(data: Any, title: str) -> list[Member]:
     """The members of a data set of the library ``datasets``; of several splits by split.column."""
     if isinstance(data, Mapping):
-        return [named_below(split, member) for split, one in data.items() for member in of_dataset(one, title)]
+        return [named_below(split, member) for split, item in data.items() for member in of_dataset(item, title)]
     plain = data.with_format("arrow")  # of shuffled or selected rows a slice of all would be a copy
     first = next(iter(plain.iter(1)), None)
     schema = data.features.arrow_schema if first is None else first.schema

@@ -85,7 +85,7 @@ def separated(path: Path) -> Described:
         )
 
     def batches(types: Mapping[str, Any], paths: Sequence[Column] | None) -> Iterator[Mapping[Column, Any]]:
-        with reader(types, [one[0] for one in paths or ()]) as table:
+        with reader(types, [item[0] for item in paths or ()]) as table:
             yield from map(columns_of, table)
 
     with reader() as table:
@@ -102,7 +102,9 @@ def _mark(first: str, second: str = "") -> str:
     bare, line = QUOTED.sub("", first), second or first
     marks = sorted("\t,;| ", key=bare.count, reverse=True)
     fields = {mark: next(csv.reader([line], delimiter=mark)) for mark in marks if mark in bare}
-    alone = (mark for mark, parts in fields.items() if all(_is_number(one) or DECIMAL.fullmatch(one) for one in parts))
+    alone = (
+        mark for mark, parts in fields.items() if all(_is_number(item) or DECIMAL.fullmatch(item) for item in parts)
+    )
     return next(alone, "\t" if "\t" in bare else marks[0])
 
 
@@ -191,8 +193,8 @@ def words(path: Path) -> Described:
         refuse(VectorsError, must, got, fix, "texts" if len(head) > 1 else "", path=shlex.quote(str(path)))
     bare = tails == [*map(len, body)] and (not n or tails[0] == d)
     d = d or max(sorted(set(tails)), key=tails.count)  # a word that is a number makes its line longer
-    beside = [] if n else _places_beside([parts[-d:] for parts in body if len(parts) >= d])
-    columns = np.delete(np.arange(d), beside)
+    id_columns = [] if n else _id_columns([parts[-d:] for parts in body if len(parts) >= d])
+    columns = np.delete(np.arange(d), id_columns)
 
     def pieces() -> Iterator[Any]:
         lines, rows = itertools.islice(_numbered(lines_of(path)), skipped, None), 0
@@ -204,7 +206,10 @@ def words(path: Path) -> Described:
             must = f"{path.name} must have {n:,} rows, as its first line says"
             refuse(ShapeError, must, f"{rows:,}", "It may be cut off: copy it once more.")
 
-    others = [*([] if bare else [Member("words", "text")]), *(Member(f"column {i}", "whole numbers") for i in beside)]
+    others = [
+        *([] if bare else [Member("words", "text")]),
+        *(Member(f"column {i}", "whole numbers") for i in id_columns),
+    ]
     part = f"{len(columns)} numbers a line"
     numbers = Member("", f"text of {part}", lambda: spooled(pieces(), path.name), part=part)
     return Described(path.name, "numbers" if bare else "words and numbers", [numbers, *others], path)
@@ -225,12 +230,12 @@ def _tail(parts: Sequence[bytes]) -> int:
     return len(list(itertools.takewhile(_is_number, reversed(parts))))
 
 
-def _places_beside(rows: Sequence[Sequence[bytes]]) -> list[int]:
+def _id_columns(rows: Sequence[Sequence[bytes]]) -> list[int]:
     """Places whose numbers are whole and change beside fractions: an id, a year, a label, the end of a word."""
     columns = list(zip(*rows, strict=True))
     whole = [all(cell.lstrip(b"-").isdigit() for cell in column) and len(set(column)) > 1 for column in columns]
     counting = counts_on(np.array(rows, "float64"))
-    return [] if all(whole) else [i for i, one in enumerate(whole) if one or counting[i]]
+    return [] if all(whole) else [i for i, item in enumerate(whole) if item or counting[i]]
 
 
 def _numbers(parts: Sequence[bytes], d: int, bare: bool, number: int, path: Path) -> list[float]:

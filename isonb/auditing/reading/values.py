@@ -40,7 +40,7 @@ class Stored:
 def members_of(value: Any, title: str) -> list[Member]:
     """Whatever holds vectors in a value, by its path; a list of one list is a step of it."""
     if isinstance(value, Mapping):
-        return _of_mapping({str(key): one for key, one in value.items()}, title)
+        return _of_mapping({str(key): child for key, child in value.items()}, title)
     if is_array(value):
         return _of_array(value, title)
     if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not len(value):
@@ -98,40 +98,40 @@ def _of_mapping(children: Mapping[str, Any], title: str) -> list[Member]:
         return members_of_rows(lambda: (dict(zip(map(str, names), row, strict=True)) for row in data), title)
     alike = None
     if len(children) > 1:
-        records = all(isinstance(one, Mapping) for one in children.values())
+        records = all(isinstance(child, Mapping) for child in children.values())
         alike = _of_records(children, title) if records else _of_vectors(children, title)
     if alike is not None:
         return alike
-    return [named_below(key, member) for key, one in children.items() for member in members_of(one, title)]
+    return [named_below(key, member) for key, child in children.items() for member in members_of(child, title)]
 
 
 def _of_records(children: Mapping[str, Any], title: str) -> list[Member] | None:
     """Records by an id, or the cells of columns by their row, as pandas writes them; None for records unlike."""
     first = next(iter(children.values()))
     inner = list(map(str, first))
-    if not inner or not all(list(map(str, one)) == inner for one in children.values()):
+    if not inner or not all(list(map(str, child)) == inner for child in children.values()):
         return None
     outer_runs, inner_runs = _count(list(children)), _count(inner)
     if inner_runs and not outer_runs:  # columns of cells by their row
-        columns = [list(one.values()) for one in children.values()]
+        columns = [list(child.values()) for child in children.values()]
         return members_of_rows(
             lambda: (dict(zip(children, row, strict=True)) for row in zip(*columns, strict=True)), title
         )
-    if outer_runs == inner_runs and all(_length([*one.values()]) for one in children.values()):
-        return _either_way({key: list(one.values()) for key, one in children.items()}, len(inner), title)
+    if outer_runs == inner_runs and all(_length([*child.values()]) for child in children.values()):
+        return _either_way({key: list(child.values()) for key, child in children.items()}, len(inner), title)
     return members_of_rows(lambda: children.values(), title)
 
 
 def _of_vectors(children: Mapping[str, Any], title: str) -> list[Member] | None:
     """Vectors of one length, each by the key of its row or of its dimension; None where keys name different things."""
-    beside = [
-        key for key, one in children.items() if METADATA.match(key) and not key.isdigit() and not _are_floats(one)
+    metadata = [
+        key for key, child in children.items() if METADATA.match(key) and not key.isdigit() and not _are_floats(child)
     ]
-    vectors = {key: one for key, one in children.items() if key not in beside}
-    lengths = {_length(one) for one in vectors.values() if one is not None}
+    vectors = {key: child for key, child in children.items() if key not in metadata}
+    lengths = {_length(child) for child in vectors.values() if child is not None}
     if len(vectors) < 2 or len(lengths) != 1 or None in lengths:
         return None
-    return [*_either_way(vectors, int(lengths.pop() or 0), title), *(Member(key, "beside it") for key in beside)]
+    return [*_either_way(vectors, int(lengths.pop() or 0), title), *(Member(key, "beside it") for key in metadata)]
 
 
 def _length(value: Any) -> int | None:
@@ -140,7 +140,7 @@ def _length(value: Any) -> int | None:
         kind = str(value.dtype).removeprefix("torch.")
         number = kind.startswith(("float", "bfloat", "int", "uint", ">", "<f", "<i"))
         return value.shape[0] if len(value.shape) == 1 and number else None
-    numbers = isinstance(value, list | tuple) and all(isinstance(one, int | float | None) for one in value)
+    numbers = isinstance(value, list | tuple) and all(isinstance(child, int | float | None) for child in value)
     return len(value) or None if numbers else None
 
 
@@ -229,8 +229,8 @@ def _batches(rows: Callable[[], Iterable[Any]]) -> Batches:
 def leaves(row: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The cells of a row by their path; a list of one record is a step of it."""
     if isinstance(row, Mapping):
-        for key, one in row.items():
-            yield from leaves(one, (*path, str(key)))
+        for key, child in row.items():
+            yield from leaves(child, (*path, str(key)))
     elif isinstance(row, list | tuple) and len(row) == 1 and isinstance(row[0], Mapping):
         yield from leaves(row[0], (*path[:-1], f"{path[-1] if path else ''}[0]"))
     else:
