@@ -149,10 +149,7 @@ def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int
 
 @validated
 def points_from_hidden_states(
-    hidden_states: Sequence[Tensor],
-    mask: Tensor | None = None,
-    layers: Layers = "all",
-    include_pads: bool = False,
+    hidden_states: Sequence[Tensor], mask: Tensor | None = None, layers: Layers = "all", include_pads: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """Token vectors of some layers as one cloud, and which rows are real: I-STAR's points.
 

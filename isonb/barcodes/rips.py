@@ -41,11 +41,7 @@ def h0_barcode(
 ) -> list[Any]: ...
 @validated
 def h0_barcode(
-    x: Tensor | Clouds,
-    *,
-    return_edges: bool = False,
-    mask: Tensor | None = None,
-    metric: Metric = "euclidean",
+    x: Tensor | Clouds, *, return_edges: bool = False, mask: Tensor | None = None, metric: Metric = "euclidean"
 ) -> Tensor | Pair | list[Any]:
     r"""Lengths of the H0 bars: the edges of a minimum spanning tree, longest first.
 

@@ -30,11 +30,7 @@ def _pair_mean(total: Tensor, count: Tensor, include_self: bool) -> Tensor:
 
 @validated
 def mean_cosine(
-    x: Tensor,
-    *,
-    mask: Tensor | None = None,
-    n_pairs: int | None = None,
-    generator: torch.Generator | None = None,
+    x: Tensor, *, mask: Tensor | None = None, n_pairs: int | None = None, generator: torch.Generator | None = None
 ) -> Tensor:
     r"""Mean cosine of two different points (Ethayarajh 2019; baseline of I-STAR, Rudman and Eickhoff, ICLR 2024).
 

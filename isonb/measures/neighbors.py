@@ -47,12 +47,7 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
 @validated
 @torch.no_grad()
 def two_nn(
-    x: Tensor,
-    discard: float = 0.1,
-    *,
-    keep: float | None = None,
-    mask: Tensor | None = None,
-    metric: str = "euclidean",
+    x: Tensor, discard: float = 0.1, *, keep: float | None = None, mask: Tensor | None = None, metric: str = "euclidean"
 ) -> Tensor:
     r"""Intrinsic dimension from the ratio :math:`\mu = r_2 / r_1` of the distances to the two nearest neighbours.
 

@@ -115,51 +115,25 @@ def _shares() -> Iterable[Measure]:
 
 _ANY = (-math.inf, math.inf)
 _UP = math.inf
+_UNBIASED = "the same, right on average in a small sample"
+_MIXED = f"the same with {ZETA:g} of the identity mixed in"
+_SHORT_TOO = "how many directions are used, short ones too"
+_BESIDE_FIRST = "the variance beside that of the first direction"
 _ENTRIES = (
     Measure("isoscore", "IsoScore", 0, 1, "how even the variance is; low in a small sample", isoscore),
-    Measure(
-        "isoscore_unbiased",
-        "IsoScore-U",
-        0,
-        _UP,
-        "the same, right on average in a small sample",
-        partial(isoscore, unbiased=True),
-    ),
-    Measure(
-        "isoscore_star",
-        "IsoScore*",
-        0,
-        1,
-        f"the same with {ZETA:g} of the identity mixed in",
-        partial(isoscore_star, zeta=ZETA),
-    ),
+    Measure("isoscore_unbiased", "IsoScore-U", 0, _UP, _UNBIASED, partial(isoscore, unbiased=True)),
+    Measure("isoscore_star", "IsoScore*", 0, 1, _MIXED, partial(isoscore_star, zeta=ZETA)),
     Measure("participation_ratio", "participation ratio", 1, _UP, "how many directions are used", participation_ratio),
     Measure(
         "participation_ratio_unbiased",
         "participation ratio, unbiased",
         1,
         _UP,
-        "the same, right on average in a small sample",
+        _UNBIASED,
         partial(participation_ratio, unbiased=True),
     ),
-    Measure(
-        "effective_rank",
-        "effective rank",
-        1,
-        _UP,
-        "how many directions are used, short ones too",
-        _effective_rank,
-        _RAW,
-    ),
-    Measure(
-        "nesum",
-        "NESum",
-        1,
-        _UP,
-        "the variance beside that of the first direction",
-        partial(effective_number, order=math.inf),
-        _CENTRED,
-    ),
+    Measure("effective_rank", "effective rank", 1, _UP, _SHORT_TOO, _effective_rank, _RAW),
+    Measure("nesum", "NESum", 1, _UP, _BESIDE_FIRST, partial(effective_number, order=math.inf), _CENTRED),
     Measure("alpha_req", "alpha-ReQ", 0, _UP, "how fast the variances decay from the eleventh on", power_law, _CENTRED),
     Measure("mean_cosine", "mean cosine", -1, 1, "a direction that all points share", mean_cosine),
     Measure(

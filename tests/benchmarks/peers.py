@@ -323,10 +323,7 @@ LINES: Mapping[str, Pair] = {
     "effective rank": (isonb.effective_rank, effective_rank),
     "alpha-ReQ": (isonb.alpha_req, alpha_req),
     "participation ratio": (isonb.participation_ratio, participation_ratio),
-    "IsoScore of a covariance": (
-        lambda x: isonb.isoscore_from_cov(x.T @ x),
-        lambda x: closed_from_cov(x.T @ x),
-    ),
+    "IsoScore of a covariance": (lambda x: isonb.isoscore_from_cov(x.T @ x), lambda x: closed_from_cov(x.T @ x)),
     "cosine contributions": (isonb.cosine_contributions, contributions),
     "NC1": (lambda x: isonb.nc1(x, torch.arange(len(x)) % 4), nc1),
     "local dimension": (isonb.local_dimension, local_dimension),

@@ -5,11 +5,7 @@ import pytest
 import torch
 from golden_cases import cases, points, values
 from scipy.special import logsumexp
-from support import (
-    assert_same,
-    check_rejects,
-    uneven,
-)
+from support import assert_same, check_rejects, uneven
 
 from isonb.errors import InputError
 from isonb.measures.partition import partition_score

@@ -12,13 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
-from support import (
-    assert_same,
-    check_rejects,
-    normal,
-    some_mask,
-    uneven,
-)
+from support import assert_same, check_rejects, normal, some_mask, uneven
 from torch import Tensor
 
 from isonb.errors import ShapeError

@@ -45,10 +45,7 @@ POINTS = {  # metric, and the function of all points at once
         lambda x: isoscore_star(x, 0.3, BASE),
     ),
     "A": (metrics.Anisotropy, anisotropy),
-    "A centred": (
-        functools.partial(metrics.Anisotropy, 2, center=True),
-        lambda x: anisotropy(x, 2, center=True),
-    ),
+    "A centred": (functools.partial(metrics.Anisotropy, 2, center=True), lambda x: anisotropy(x, 2, center=True)),
     "EV": (metrics.ExplainedVariance, explained_variance),
     "EV centred": (
         functools.partial(metrics.ExplainedVariance, center=True),

@@ -9,16 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support import (
-    assert_same,
-    check_rejects,
-    gpu,
-    never_waiting,
-    no_values,
-    normal,
-    some_mask,
-    uneven,
-)
+from support import assert_same, check_rejects, gpu, never_waiting, no_values, normal, some_mask, uneven
 
 from isonb import checks
 from isonb.errors import DegenerateError, ShapeError

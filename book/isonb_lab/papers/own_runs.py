@@ -21,7 +21,7 @@ from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded
 from isonb_lab.runs.table import scan, series_table, table
 
-__all__ = ["study_of_runs"]
+__all__ = ["study_of_runs", "tables_of"]
 
 
 def study_of_runs(
@@ -48,7 +48,7 @@ def study_of_runs(
         RecordError: for a folder that can't be read.
         RecordedError: for a recording that isn't as it was published.
     """
-    every, logged = _read(Path(runs))
+    every, logged = tables_of(Path(runs))
     kinds = {cell.given["experiment"] for cell in plan_of(design.plan, design.size)}
     every = every[every["experiment"].isin(kinds)]
     settings = settings_of_rows(every)
@@ -63,7 +63,7 @@ def study_of_runs(
     )
 
 
-def _read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+def tables_of(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The table of the complete runs of a folder, and that of their series."""
     if (folder / "runs.parquet").is_file():
         recording = recorded(folder.name, folder.parent)

@@ -13,7 +13,7 @@ from isonb_lab.runs.recordings import FOLDER, recorded, scored
 from isonb_lab.sweeps.cost import estimate
 from isonb_lab.sweeps.grids import load_grid
 
-from . import arms, dial, dose, evidence_methods, failed_runs
+from . import arms, dial, dose, evidence_methods, failed_runs, read_where
 
 __all__ = ["PLANS", "Answer", "answers", "hypotheses", "text_of"]
 
@@ -157,8 +157,15 @@ def _of_dial() -> dict[str, tuple[str, str]]:
 
 
 def _of_study(plan: str) -> dict[str, tuple[str, str]]:
-    """What the study of a plan says of its hypotheses, by its ``answers()``: name, status and why."""
+    """What the study of a plan says of its hypotheses: status and why by name."""
     name = STUDIED[plan]
     if not (FOLDER / name).is_dir():
         return {}
-    return dict.fromkeys(hypotheses(plan), (OPEN, "recorded and not judged here"))
+    if name != "read_where":
+        return dict.fromkeys(hypotheses(plan), (OPEN, "recorded and not judged here"))
+    told = {}
+    for asked, rows in read_where.answers(read_where.runs()).groupby("name"):
+        why = "; ".join(f"{row['outcome']} ({row['where']}: {row['why']})" for row in rows.to_dict("records"))
+        waits, run = (rows["outcome"] == "open").any(), (rows["why"] != read_where.NOT_RUN).any()
+        told[str(asked)] = (OPEN if waits and run else NOT_RUN if waits else ANSWERED, why)
+    return told

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ import pandas as pd
 from scipy import stats as scipy_stats
 
 from isonb_lab.claims.table import failed
-from isonb_lab.runs.recordings import recorded, scored
+from isonb_lab.runs.recordings import FOLDER, scored
 from isonb_lab.statistics.paired import PairedTest, paired_tests
 from isonb_lab.statistics.seeds import Interval, StatsError, holm, minimum_detectable, paired_p, share, student
 
-__all__ = ["ARMS", "DOSES", "Dose", "Slope", "doses", "failures", "hypotheses", "levels", "runs", "slopes", "weights"]
+from .own_runs import tables_of
+
+__all__ = ["ARMS", "DOSES", "Dose", "Slope", "answers", "doses", "failures", "hypotheses", "length", "levels", "runs"]
+__all__ += ["slopes", "weights"]
 
 READ = "metric.end.features.participation_ratio_unbiased"
 POINT, LEVEL = 1.0, 0.95
@@ -56,12 +60,18 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     "gradients cut at 0.3": {"method.name": "none", "max_grad_norm": 0.3},
     "three times the warm-up": {"method.name": "none", "warmup": 0.3},
 }
+FAILING = 60  # seeds of the failures
+NOT_RUN = "not run yet"
 BRAKES = ("half the rate", "gradients cut at 0.3", "three times the warm-up")
 
 
-def runs(recording: str = "read_where") -> pd.DataFrame:
-    """The recorded runs, with score and ``weight`` (0 is plain training)."""
-    frame = scored(recorded(recording).runs)
+REGULARISERS = tuple(arm for arm in ARMS if arm not in ("plain", *BRAKES))
+FEWER = {"F1": REGULARISERS, "F2": BRAKES}
+
+
+def runs(folder: str | Path = FOLDER / "read_where") -> pd.DataFrame:
+    """The runs of a recording, or of a folder of records, with score and ``weight`` (0 is plain training)."""
+    frame = scored(tables_of(Path(folder))[0])
     weight = frame["method.weight"] if "method.weight" in frame else pd.Series(np.nan, index=frame.index)
     return frame.assign(weight=weight.astype(float).where(frame["method.name"] != "none", 0.0))
 
@@ -235,6 +245,71 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) ->
     span = f"{ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
     outcome = "holds" if apart else "contradicted" if table["seeds"].min() >= seeds else "open"
     return [*answers, Judged("R4", outcome, span)]
+
+
+def length(frame: pd.DataFrame) -> PairedTest | None:
+    """H3: IsoLayer after two passes less three passes of plain training on SST-2, in points; None without both."""
+    mine = frame[(frame["task"] == "sst2_joint") & (frame["head"] == "linear") & (frame["seed"] > 0)]
+    plain = mine[(mine["method.name"] == "none") & (mine["epochs"] == 3)]
+    cells = _whole({"plain": plain, "layer": mine[mine["method.name"] == "isolayer"]})
+    if len(cells["plain"]) < 2:
+        return None
+    gains = STEP * (cells["layer"]["score"] - cells["plain"]["score"])
+    return paired_tests({"layer": list(gains)}, level=LEVEL)["layer"]
+
+
+def answers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every hypothesis of the plan: name, where it was asked, outcome ("open" without its runs), and why."""
+    cells = {name: found for name, dose in DOSES.items() if (found := doses(frame, dose)) and len(found[0.0]) > 1}
+    found = {name: slopes(some) for name, some in cells.items()}
+    waiting = {name: 1.0 for name in DOSES if name not in found}  # a dose without runs counts as p = 1
+    adjusted = holm({name: slope.p for name, slope in found.items()} | waiting)
+    rows = [
+        (one.name, name, one.outcome, one.why)
+        for name, slope in found.items()
+        for one in hypotheses(levels(cells[name]), slope, adjusted[name], DOSES[name].seeds)
+    ]
+    rows += [(f"R{k}", name, "open", NOT_RUN) for name in waiting for k in (1, 2, 3, 4)]
+    tests = weights(frame)
+    asked = (("W1", ("sst2_joint", 0.3)), ("W1", ("sst2_joint", 3.0)), ("W2", ("english_sentiment", 0.3)))
+    rows += [(name, f"weight {key[1]:g}", *_no_loss(tests.get(key))) for name, key in asked]
+    rows += [(name, "failed runs", *_fewer(failures(frame), some)) for name, some in FEWER.items()]
+    rows.append(("H3", "length", *_no_gain(length(frame))))
+    return pd.DataFrame(rows, columns=["name", "where", "outcome", "why"])
+
+
+def _in_points(test: PairedTest) -> str:
+    one = test.interval
+    return f"{one.estimate:+.2f} points ({one.low:+.2f} to {one.high:+.2f}), {one.n} seeds"
+
+
+def _no_loss(test: PairedTest | None) -> tuple[str, str]:
+    """Whether a weight costs no point: contradicted by a significant loss of a point, shown by the interval."""
+    if test is None:
+        return "open", NOT_RUN
+    lost = test.p <= 1 - LEVEL and test.interval.estimate <= -POINT
+    return "contradicted" if lost else "holds" if test.interval.low > -POINT else "open", _in_points(test)
+
+
+def _no_gain(test: PairedTest | None) -> tuple[str, str]:
+    """Whether plain training as long gains as much: contradicted by a significant gain of the other."""
+    if test is None:
+        return "open", NOT_RUN
+    gained = test.p <= 1 - LEVEL and test.interval.estimate > 0
+    return "contradicted" if gained else "holds" if test.interval.high < POINT else "open", _in_points(test)
+
+
+def _fewer(table: pd.DataFrame, arms: Sequence[str]) -> tuple[str, str]:
+    """Whether each of some arms fails significantly less than plain training; open while seeds are missing."""
+    if table.empty:
+        return "open", NOT_RUN
+    by_arm = table.set_index("arm")
+    lower = [arm for arm in arms if by_arm["p"][arm] <= 1 - LEVEL and by_arm["share"][arm] < by_arm["share"]["plain"]]
+    seeds = int(table["seeds"].min())
+    told = f"{len(lower)} of {len(arms)} arms fail significantly less, {seeds} of {FAILING} seeds"
+    high = any(by_arm["share"][arm] >= by_arm["share"]["plain"] for arm in arms)
+    outcome = "holds" if len(lower) == len(arms) else "contradicted" if high and seeds >= FAILING else "open"
+    return outcome, told
 
 
 def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple[float, float]]:

@@ -86,26 +86,67 @@ def test_slopes_and_simultaneous_intervals_are_those_of_scipy():
     assert (level["gain low"], level["gain high"]) == pytest.approx((low, high))
 
 
+def failing(lost_by, seeds=60):
+    """Runs of all arms of the failures; ``lost_by`` says how many of the first seeds an arm loses."""
+    plain = {"method.name": "none", "learning_rate": 1e-3, "max_grad_norm": 1.0, "warmup": 0.1}
+    every = {
+        "task": "english_sentiment",
+        "model": "tiny",
+        "head": "pooler",
+        "epochs": 8,
+        "majority": 0.5,
+        "metric": "accuracy",
+        "rows": 400,
+    }
+    rows = [
+        plain
+        | dict(settings)
+        | every
+        | {"seed": seed, "score": 0.5 if seed <= 40 + lost_by.get(arm, 0) else 0.9, "weight": 0.0, study.READ: 2.0}
+        for arm, settings in study.ARMS.items()
+        for seed in range(41, 41 + seeds)
+    ]
+    return pd.DataFrame(rows)
+
+
 def test_failures_are_those_of_fishers_test():
-    rows = []
-    plain = {"learning_rate": 1e-3, "max_grad_norm": 1.0, "warmup": 0.1}
-    for arm, settings in study.ARMS.items():
-        for seed in range(41, 101):
-            lost = arm == "plain" and seed <= 56
-            rows.append(
-                plain
-                | {"method.name": "none"}
-                | dict(settings)
-                | {"task": "english_sentiment", "seed": seed, "score": 0.5 if lost else 0.9, "majority": 0.5}
-                | {"metric": "accuracy", "rows": 400, study.READ: 2.0}
-            )
-    table = study.failures(pd.DataFrame(rows)).set_index("arm")
+    table = study.failures(failing({"plain": 16})).set_index("arm")
     assert table.loc["plain", "failed"] == 16
     alone = stats.fisher_exact([[0, 60], [16, 44]]).pvalue
     assert table.loc["entropy", "p"] == pytest.approx(7 * alone)
     assert table.loc["plain", ["low", "high"]].tolist() == pytest.approx(
         list(stats.binomtest(16, 60).proportion_ci(method="exact"))
     )
+
+
+@pytest.mark.parametrize(
+    ("lost", "seeds", "outcomes"),
+    [
+        ({"plain": 16}, 60, ("holds", "holds")),
+        ({"plain": 16, "half the rate": 16}, 60, ("holds", "contradicted")),
+        ({"plain": 16, "half the rate": 16}, 30, ("holds", "open")),
+        ({"plain": 2}, 60, ("open", "open")),  # lower, and not significantly
+    ],
+)
+def test_regularisers_and_brakes_are_answered_by_all_their_arms(lost, seeds, outcomes):
+    found = study.answers(failing(lost, seeds)).set_index("name")["outcome"]
+    assert (found["F1"], found["F2"]) == outcomes
+    assert set(found[["R1", "W1", "W2", "H3"]]) == {"open"}  # none of their runs is there
+
+
+@pytest.mark.parametrize(("gain", "outcome"), [(0.02, "contradicted"), (0.0, "holds"), (-0.02, "holds")])
+def test_length_is_asked_of_isolayer_and_three_passes(gain, outcome):
+    draw = np.random.default_rng(5)
+    frame = simulated()
+    plain = frame[frame["weight"] == 0].assign(epochs=3, **{"learning_rate": 1e-3})
+    layer = plain.assign(score=plain["score"] + gain + draw.normal(0, 0.002, len(plain)), **{"method.name": "isolayer"})
+    both = pd.concat([plain, layer])
+    one = study.length(both)
+    alone = stats.ttest_rel(100 * layer["score"], 100 * plain["score"])
+    assert (one.interval.estimate, one.p) == pytest.approx(
+        (100 * (layer["score"] - plain["score"]).mean(), alone.pvalue)
+    )
+    assert study.answers(both).set_index("name")["outcome"]["H3"] == outcome
 
 
 def test_each_target_takes_another_weight_the_nearest_first():
