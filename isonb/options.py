@@ -124,7 +124,7 @@ def known_name(name: object, known: Iterable[str], where: str, also: Iterable[st
     if name not in (known := list(known)):
         names = [*also, *known]
         fix = f"{nearest(name, names)}Options: {', '.join(names) or 'none'}."
-        fail(OptionError, f"{where} must be given options it has", shown(name), fix)
+        fail(OptionError, f"an option of {where} must exist", shown(name), fix)
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """Gates of a monitor: limits that a measure must not pass several times in a row, and who counts and who decides.
 
-Each process counts what its own points do. What follows is decided by all together: a gate that closes on one process
-closes for all. The counts themselves are never mixed, so that a process that is outside now and another one that is
-outside later aren't taken for one that stays outside.
+Each process counts what its own points do. What follows is decided by all together: a gate that is triggered on one
+process is triggered for all. The counts themselves are never mixed, so that a process that is outside now and another
+one that is outside later aren't taken for one that stays outside.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Gate:
-    """Closed where ``measure`` is below ``low`` or above ``high``, ``patience`` times in a row.
+    """Triggered where ``measure`` is below ``low`` or above ``high``, ``patience`` times in a row.
 
     Only values that are defined count. Raises :class:`~isonb.errors.InputError` without a limit, or for a patience
     below 1.
@@ -77,7 +77,7 @@ class GateCounts:
         self.every = [self.own]  # those of every process, in their order, as they were exchanged last
 
     def update(self, values: Mapping[str, float]) -> dict[Gate, list[int]]:
-        """Count this process's values. Returns the gates that are closed, each with the processes on which it is.
+        """Count this process's values. Returns the gates that are triggered, each with the processes on which it is.
 
         Under several processes each has to call it; what is returned is the same on all of them.
         """
@@ -87,11 +87,11 @@ class GateCounts:
             for count, (gate, value) in zip(self.own, passed, strict=True)
         ]
         self.every = _of_every_process(self.own)
-        closed = {
+        triggered = {
             gate: [process for process, counts in enumerate(self.every) if counts[place] >= gate.patience]
             for place, gate in enumerate(self.gates)
         }
-        return {gate: processes for gate, processes in closed.items() if processes}
+        return {gate: processes for gate, processes in triggered.items() if processes}
 
     def state_dict(self) -> dict[str, Any]:
         """The counts of every process by gate, as JSON can hold them: what the first process saves serves all."""
@@ -123,9 +123,9 @@ def _of_every_process(counts: list[int]) -> list[list[int]]:
     return every
 
 
-def reason(closed: Mapping[Gate, Sequence[int]], count: int) -> str:
-    """The closed gates in words, with the processes on which they are closed where that isn't all ``count``."""
+def reason(triggered: Mapping[Gate, Sequence[int]], count: int) -> str:
+    """The triggered gates in words, with the processes on which they are where that isn't all ``count``."""
     return "; ".join(
         str(gate) if len(on) == count else f"{gate}, on process {', '.join(map(str, on))} of {count}"
-        for gate, on in closed.items()
+        for gate, on in triggered.items()
     )

@@ -59,7 +59,7 @@ class LightningHooks:
             monitor._begin(module if (self._updates + 1) % monitor.every == 0 else None)
 
     def on_train_batch_end(self, trainer: Any, module: Any, *args: Any) -> None:
-        """Measure the update; a closed gate ends the training."""
+        """Measure the update; a triggered gate ends the training."""
         if trainer.global_step == self._step:
             return
         self._updates, self._step = self._updates + 1, trainer.global_step

@@ -9,7 +9,7 @@
 Or pass it among the callbacks of the Trainer. In a loop of your own call :meth:`IsotropyMonitor.observe`.
 
 The model is looked at when the monitor is attached, and refused there if it can't be read. From then on nothing raises:
-what can't be measured is *undefined*, with a reason, and closes no gate.
+what can't be measured is *undefined*, with a reason, and triggers no gate.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _enough(measure: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 @dataclass(frozen=True)
 class Event:
-    """What one measurement said: ``kind`` is "measured", "warned" or "stopped"; ``reason`` names the closed gate.
+    """What one measurement said: ``kind`` is "measured", "warned" or "stopped"; ``reason`` names the gate.
 
     A value that isn't defined is NaN in ``values``, and ``undefined`` says why.
     """
@@ -86,12 +86,12 @@ class Event:
 
 
 class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
-    """Measures the vectors of training batches every ``every`` steps, and warns or stops where a gate closes.
+    """Measures the vectors of training batches every ``every`` steps, and warns or stops where a gate is triggered.
 
     The points come from hooks on the passes that training makes anyway, without gradients and without a random draw,
     so training is not changed. Under several processes attach it on each: all measure and count their own points, and a
-    gate that closes on one closes for all. The counts begin anew with each training; the checkpoints of the Trainer and
-    of Lightning keep them for one that goes on. Elsewhere call :meth:`reset` and save :meth:`state_dict`.
+    gate that is triggered on one is triggered for all. The counts begin anew with each training; the checkpoints of the
+    Trainer and of Lightning keep them for one that goes on. Elsewhere call :meth:`reset` and save :meth:`state_dict`.
 
     ``events`` holds what was seen. Values go into the log of the Trainer that it is attached to, as
     ``isonb/<measure>``, so TensorBoard, W&B and MLflow show them. Raises :class:`~isonb.errors.InputError` for an
@@ -202,7 +202,7 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
         self._begin(model if (state.global_step + 1) % self.every == 0 else None)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure the update; a closed gate ends the training, and its checkpoint is written first."""
+        """Measure the update; a triggered gate ends the training, and its checkpoint is written first."""
         event = self._end(state.global_step)
         state.stateful_callbacks[self.state_key] = self._counts.state_dict()
         if event is not None and event.kind == "stopped":
@@ -292,8 +292,10 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
 
     def _event(self, step: int, values: dict[str, float], undefined: dict[str, str]) -> Event:
         """Count the gates, and say what follows, for all processes together."""
-        closed = self._counts.update(values)
-        stopped, warned = ({gate: closed[gate] for gate in gates if gate in closed} for gates in (self.stop, self.warn))
+        triggered = self._counts.update(values)
+        stopped, warned = (
+            {gate: triggered[gate] for gate in gates if gate in triggered} for gates in (self.stop, self.warn)
+        )
         kind = "stopped" if stopped else "warned" if warned else "measured"
         event = Event(step, kind, values, reason(stopped or warned, len(self._counts.every)), undefined)
         self._latest = event

@@ -327,7 +327,7 @@ def test_broken_files(tmp_path):
     for change, match in (
         ({"class": "Nonsense"}, "must hold one of .* Import its class first"),
         ({"class": "GlowFlow"}, r"must hold one of .* Use GlowFlow\.load"),
-        ({"options": {"q": 1}}, "Whitening must be given options it has; got 'q'. Options: k"),
+        ({"options": {"q": 1}}, "an option of Whitening must exist; got 'q'. Options: k"),
         ({"dims": 5}, "3 dimensions"),
     ):
         (tmp_path / "config.json").write_text(json.dumps(config | change))

@@ -76,11 +76,11 @@ def _digests(folder: Path) -> dict[str, str]:
 class DelayedPenalty(TrainerCallback):  # type: ignore[misc]
     """Lets the penalty of ``trainer`` weigh nothing in the first epochs. A resumed run begins its epoch anew, too."""
 
-    def __init__(self, trainer: Any, waits: int) -> None:
-        self.trainer, self.waits, self.weight = trainer, waits, trainer.penalty_weight
+    def __init__(self, trainer: Any, delay_epochs: int) -> None:
+        self.trainer, self.delay_epochs, self.weight = trainer, delay_epochs, trainer.penalty_weight
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.trainer.penalty_weight = self.weight if round(state.epoch or 0) >= self.waits else 0.0
+        self.trainer.penalty_weight = self.weight if round(state.epoch or 0) >= self.delay_epochs else 0.0
 
 
 class Bar(TrainerCallback):  # type: ignore[misc]

@@ -94,8 +94,9 @@ def train(
     )
     tracker = Tracker(run_.model.pooling, settings.track_every, measuring=(clock or Clock()).measuring)
     trainer.remove_callback(PrinterCallback)
+    delay = 0 if run_.penalty is None else method.penalty_delay_epochs()
     for callback in (
-        DelayedPenalty(trainer, method.waits()) if run_.penalty is not None and method.waits() else None,
+        DelayedPenalty(trainer, delay) if delay else None,
         Bar(f"{settings.task} {method.name}", progress),
         CheckpointDigest(),
         None if settings.patience is None else EarlyStoppingCallback(early_stopping_patience=settings.patience),

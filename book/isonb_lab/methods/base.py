@@ -126,7 +126,7 @@ class Method(Options):
         """What is added to the training loss: a loss of :mod:`isonb.losses`, weight and sign included; or None."""
         return None
 
-    def waits(self) -> int:
+    def penalty_delay_epochs(self) -> int:
         """Epochs of training before the penalty joins."""
         return 0
 

@@ -40,9 +40,7 @@ class IsoLayer(Method):
     batch_size: int = option(512, "vectors an update", low=2, high=10**6)
     learning_rate: float = option(1e-3, "of AdamW, constant", low=0, high=1)
     epochs: int = option(50, "passes over the training vectors, at most", low=1, high=10**4)
-    patience: int | None = option(
-        5, "epochs without improvement before it stops; nothing: all epochs", low=1, high=10**4
-    )
+    patience: int | None = option(5, "epochs without improvement before it stops; None: all epochs", low=1, high=10**4)
 
     def second(self, features: Tensor, seed: int) -> SecondPhase:
         dim, activation = features.shape[-1], None if self.activation == "none" else self.activation

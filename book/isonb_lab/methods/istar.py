@@ -40,7 +40,7 @@ class IStar(OnTokens):
 
     layers: int | Literal["all"] = option("all", _LAYERS, low=-100, high=100)
     include_pads: bool = option(False, _PADS)
-    after: int | None = option(None, "epochs of plain training before the penalty; nothing: none", low=1, high=999)
+    after: int | None = option(None, "epochs of plain training before the penalty; None: no delay", low=1, high=999)
     direction: Literal["random"] | None = option(None, "a control: a gradient as long, in a random direction")
 
     def penalty(self) -> nn.Module:
@@ -49,7 +49,7 @@ class IStar(OnTokens):
         loss = RandomDirection(loss) if self.direction == "random" else loss
         return PointsOnly(loss) if self.unbiased or self.zeta in ("auto", 0) else loss
 
-    def waits(self) -> int:
+    def penalty_delay_epochs(self) -> int:
         return self.after or 0
 
 

@@ -38,7 +38,7 @@ class SoftDecayMethod(Method):
     site: ClassVar[Site] = "tokens"
     post_hoc: ClassVar[bool] = True
 
-    alpha_rate: float | None = option(2e-3, "learning rate of alpha; nothing: the run's", low=0, high=1)
+    alpha_rate: float | None = option(2e-3, "learning rate of alpha; None: the run's", low=0, high=1)
     include_pads: bool = option(False, "padding counts as tokens, as in the released code")
     sts_alpha: float = option(-0.6, "the fixed alpha in similarity", low=-1, high=0)
     joint: bool = option(False, "in similarity, both sides of the pairs in one matrix; otherwise one each")

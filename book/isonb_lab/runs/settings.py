@@ -41,9 +41,7 @@ class FinetuneSettings(Options):
     model: str = option(USUAL_MODEL, "encoder: an embedded name, a hub id or a folder")
     seed: int = option(0, "of the head, the order of the rows and dropout", low=0, high=10**6)
     train_examples: int | None = option(2000, "training examples, drawn by sample_seed", low=2, high=10**8)
-    eval_examples: int | None = option(
-        None, "validation examples, drawn by sample_seed; nothing: all", low=2, high=10**8
-    )
+    eval_examples: int | None = option(None, "validation examples, drawn by sample_seed; None: all", low=2, high=10**8)
     sample_seed: int = option(0, "of the draw of examples", low=0, high=10**6)
     holdout: float = option(0.0, "share of the training examples held out for early stopping", low=0, high=0.9)
     patience: int | None = option(None, "validations without improvement before training stops", low=1, high=1000)
@@ -60,15 +58,15 @@ class FinetuneSettings(Options):
     doc_stride: int = option(64, "tokens that windows of a long context share (span tasks)", low=0, high=4096)
     precision: str = option("bfloat16", PRECISION, choices=("bfloat16", "float16", "float32"))
     group_by_length: bool = option(True, "whether a batch holds examples of like length")
-    dropout: float | None = option(None, "dropout everywhere; nothing: the model's own", low=0, high=0.9)
+    dropout: float | None = option(None, "dropout everywhere; None: the model's own", low=0, high=0.9)
     head: str = option("pooler", "between sentence vector and classifier", choices=("pooler", "linear"))
     validations: int = option(2, "validations an epoch", low=1, high=100)
     track_every: int = option(10, "updates between measurements of the training batch; 0: never", low=0, high=10**6)
     cloud_examples: int = option(500, "validation examples whose clouds are measured; 0: none", low=0, high=10**6)
-    layers: int | None = option(None, "so many first layers are the model; nothing: all", low=1, high=1000)
+    layers: int | None = option(None, "so many first layers are the model; None: all", low=1, high=1000)
     train_layers: int | None = option(
         None,
-        "so many last ones of these are trained, on states computed once; nothing: the whole model",
+        "so many last ones of these are trained, on states computed once; None: the whole model",
         low=1,
         high=1000,
     )
@@ -88,7 +86,7 @@ class SimilaritySettings(Options):
     task: str = option("english_sts", "similarity task, by name, or a file of one's own")
     model: str = option(USUAL_MODEL, "encoder: an embedded name, a hub id or a folder")
     seed: int = option(0, "of everything a method draws", low=0, high=10**6)
-    eval_examples: int | None = option(None, "pairs, drawn by sample_seed; nothing: all", low=10, high=10**8)
+    eval_examples: int | None = option(None, "pairs, drawn by sample_seed; None: all", low=10, high=10**8)
     sample_seed: int = option(0, "of the draw of pairs", low=0, high=10**6)
     layers: str = option(
         "first_last", "hidden states that are averaged; cls: the first token of the last", choices=tuple(LAYERS)

@@ -107,7 +107,7 @@ def test_a_new_option_of_a_loss_is_written_in_one_place():
 
 @each_option
 def test_bad_names_are_refused_by_name(name, part):
-    with pytest.raises(OptionError, match=f"method {name} must be given options it has; .* Did you mean {part.name!r}"):
+    with pytest.raises(OptionError, match=f"an option of method {name} must exist; .* Did you mean {part.name!r}"):
         method_from({"name": name, part.name + "s": 1})
 
 
