@@ -1,5 +1,6 @@
 """Options: whatever a class doesn't take is refused when it is built, alike from Python, a file and a command line."""
 
+import doctest
 import inspect
 import math
 import subprocess
@@ -146,3 +147,14 @@ def test_nothing_is_read_from_a_docstring():
     run = subprocess.run([sys.executable, "-OO", "-c", lines], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("IStarLoss(weight=1.0, zeta=0.3, unbiased=False, group='world')")
     assert "float from 0 to 1 or 'auto'" in " ".join(run.stdout.split())
+
+
+PASTED = [*PUBLIC, isonb.fit_flow, isonb.sbert_wk, isonb.soft_decay, isonb.negative_count]
+
+
+@pytest.mark.parametrize("it", sorted(PASTED, key=lambda it: it.__name__), ids=lambda it: it.__name__)
+def test_an_example_runs_when_pasted(it):
+    """What it prints is compared by pytest's doctests; here it finds no name that it hasn't imported itself."""
+    lines = [example.source for example in doctest.DocTestParser().get_examples(it.__doc__)]
+    assert lines
+    exec("".join(lines), {})

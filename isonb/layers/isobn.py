@@ -79,7 +79,8 @@ class IsoBN(OptionModule):
     Place: after the pooler (dense and tanh on [CLS]), before dropout and classifier. A result that the dtype can't hold
     (float16 ends at 65,504): :class:`~isonb.errors.DegenerateError`.
 
-    >>> layer = IsoBN(2)
+    >>> import isonb, torch
+    >>> layer = isonb.IsoBN(2)
     >>> _ = layer(torch.tensor([[1.0, 2.0], [2.0, 1.0], [3.0, 5.0], [4.0, 4.0]]))
     >>> [round(v, 6) for v in layer.eval().scale.tolist()]
     [1.112843, 0.938204]

@@ -20,7 +20,8 @@ class IsotropyLayer(OptionModule):
     Weight d x d and bias; the paper gives neither initialisation nor activation. Train it with
     :class:`~isonb.JointLoss` of the task loss and :class:`~isonb.IsoScoreLoss`, encoder and head frozen.
 
-    >>> IsotropyLayer(2)(torch.tensor([[1.0, 2.0]])).tolist()
+    >>> import isonb, torch
+    >>> isonb.IsotropyLayer(2)(torch.tensor([[1.0, 2.0]])).tolist()
     [[1.0, 2.0]]
     """
 

@@ -188,8 +188,9 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
     alpha < -1) and names the singular value; on accelerators that argument is held at 1e-7 instead.
     :class:`~isonb.errors.InputError` for a wrong rank, mode or shape of alpha.
 
+    >>> import isonb, torch
     >>> x = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
-    >>> [round(v, 6) for v in soft_decay(x, alpha=-0.6).diagonal().tolist()]
+    >>> [round(v, 6) for v in isonb.soft_decay(x, alpha=-0.6).diagonal().tolist()]
     [3.0, 0.723471, -0.208101]
     """
     x, mask = check_points(x, mask, points=1)
@@ -211,7 +212,8 @@ def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None 
     ``mode="safe"`` as zero. For alpha >= 0 there are none.
     Shapes: ``x`` (..., n, d), ``alpha`` a number or one a matrix; returns (...) int64. Not differentiable.
 
-    >>> negative_count(torch.diag(torch.tensor([3.0, 1.0, 0.5])), alpha=-0.6).item()
+    >>> import isonb, torch
+    >>> isonb.negative_count(torch.diag(torch.tensor([3.0, 1.0, 0.5])), alpha=-0.6).item()
     1
     """
     x, _ = check_points(x, mask, points=1)
@@ -243,7 +245,8 @@ class SoftDecay(_SoftDecayOptions):
     parameter is called ``raw``; in ``mode="safe"`` alpha is -sigmoid(raw), so that it stays in (-1, 0). The result has
     the dtype of the input; half precision is computed in float32.
 
-    >>> layer = SoftDecay(alpha=-0.6)
+    >>> import isonb, torch
+    >>> layer = isonb.SoftDecay(alpha=-0.6)
     >>> [round(v, 4) for v in layer(torch.diag(torch.tensor([3.0, 1.0, 0.5]))).diagonal().tolist()]
     [3.0, 0.7235, -0.2081]
     >>> [(name, tuple(p.shape)) for name, p in layer.named_parameters()]

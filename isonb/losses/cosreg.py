@@ -24,7 +24,8 @@ class CosRegLoss(Loss):
 
     Shapes: points (M, d), mask (M,) optional; returns a scalar, of weight 1 in [-1/M, 1). 0 for fewer than 2 points.
 
-    >>> round(CosRegLoss()(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
+    >>> import isonb, torch
+    >>> round(isonb.CosRegLoss()(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     0.31427
     """
 
@@ -50,8 +51,9 @@ class GaoCosineLoss(CosRegLoss):
 
     Every process holds the same matrix, so nothing is reduced over processes.
 
-    >>> embedding = nn.Embedding.from_pretrained(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
-    >>> round(GaoCosineLoss()(embedding).item(), 6)
+    >>> import isonb, torch
+    >>> embedding = torch.nn.Embedding.from_pretrained(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    >>> round(isonb.GaoCosineLoss()(embedding).item(), 6)
     0.31427
     """
 

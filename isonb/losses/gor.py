@@ -29,8 +29,9 @@ class GORLoss(Loss):
     Shapes: points (n, d), mask (n,) optional; returns a scalar, of weight 1 at least 0. Equal points count as collapse;
     zero rows have no direction and count as none. 0 for fewer than 2 points.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
-    >>> round(GORLoss()(x).item(), 6), round(GORLoss(mean_weight=0.0, hinge=False)(x).item(), 6)
+    >>> round(isonb.GORLoss()(x).item(), 6), round(isonb.GORLoss(mean_weight=0.0, hinge=False)(x).item(), 6)
     (0.35473, 0.466667)
     """
 

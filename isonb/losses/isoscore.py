@@ -40,7 +40,8 @@ class IsoScoreLoss(Loss):
     All points equal, and unbiased those whose estimate of tr(Sigma^2) vanishes (orthogonal, of one length):
     :class:`~isonb.errors.DegenerateError`, on an accelerator -ln(floor).
 
-    >>> round(IsoScoreLoss()(torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).item(), 6)
+    >>> import isonb, torch
+    >>> round(isonb.IsoScoreLoss()(torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).item(), 6)
     0.753772
     """
 

@@ -39,8 +39,9 @@ class IStarLoss(Loss):
     Points that have no IsoScore*, all equal say: the errors and limits of :func:`isonb.isoscore_star`, or unbiased of
     :func:`isonb.isoscore`.
 
+    >>> import isonb, torch
     >>> points = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])
-    >>> round(IStarLoss(weight=-1.0, zeta=0.3)(points, torch.eye(2)).item(), 6)
+    >>> round(isonb.IStarLoss(weight=-1.0, zeta=0.3)(points, torch.eye(2)).item(), 6)
     -0.371056
     """
 
@@ -138,8 +139,9 @@ class ShrinkageCovariance:
     ``forward``: a callable of model and batch that returns hidden states and mask, for models other than those of
     transformers. Every process must call :meth:`refresh`, each with its share of the data.
 
-    >>> shrinkage = ShrinkageCovariance(forward=lambda model, batch: ([batch, model(batch)], None))
-    >>> shrinkage.refresh(nn.Identity(), [torch.tensor([[[0.0, 0.0]], [[2.0, 4.0]]])]).tolist()
+    >>> import isonb, torch
+    >>> shrinkage = isonb.ShrinkageCovariance(forward=lambda model, batch: ([batch, model(batch)], None))
+    >>> shrinkage.refresh(torch.nn.Identity(), [torch.tensor([[[0.0, 0.0]], [[2.0, 4.0]]])]).tolist()
     [[2.0, 4.0], [4.0, 8.0]]
     """
 

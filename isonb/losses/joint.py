@@ -27,7 +27,8 @@ class JointLoss(OptionModule):
     weights the average of ``l1`` (unequal shards). ``l2`` is meant to be the same everywhere, as the losses of this
     module are.
 
-    >>> joint, scalar = JointLoss(s=0.15), torch.tensor
+    >>> import isonb, torch
+    >>> joint, scalar = isonb.JointLoss(s=0.15), torch.tensor
     >>> [round(joint(scalar(a), scalar(b)).item(), 6) for a, b in ((1.0, 4.0), (0.8, 3.5), (0.6, 3.0))]
     [2.5, 2.09375, 1.689862]
     """

@@ -73,7 +73,8 @@ class PersistentEntropyLoss(Loss):
     values, so :func:`torch.compile` leaves this loss out: the graph breaks here (``fullgraph=True`` refuses), and it
     runs as it does uncompiled.
 
-    >>> loss = PersistentEntropyLoss(select=False)
+    >>> import isonb, torch
+    >>> loss = isonb.PersistentEntropyLoss(select=False)
     >>> points = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]], requires_grad=True)
     >>> round(loss(points).item(), 6)  # bars 1, 2, 4, 8
     -1.136917

@@ -29,7 +29,8 @@ class SIGRegLoss(Loss):
     Each call draws new directions from torch's generator, the first process for all; with a ``seed`` they are the same
     in every call. Under :func:`torch.compile` the graph breaks where they are drawn.
 
-    >>> loss = SIGRegLoss()
+    >>> import isonb, torch
+    >>> loss = isonb.SIGRegLoss()
     >>> round(loss(torch.tensor([[-1.0], [0.0], [1.0]])).item(), 5)  # there is one direction, and its opposite
     0.03295
     """

@@ -31,8 +31,9 @@ class SpectrumControlLoss(Loss):
     looked at). Singular values whose squares don't fit the dtype (from about 1e19 on in float32):
     :class:`~isonb.errors.DegenerateError`.
 
+    >>> import isonb, torch
     >>> s = torch.diag(torch.tensor([3.0, 1.0, 0.5]))
-    >>> loss = SpectrumControlLoss(weight=1.0, prior="polynomial", c1=3.0, power=0.5, top=None)
+    >>> loss = isonb.SpectrumControlLoss(weight=1.0, prior="polynomial", c1=3.0, power=0.5, top=None)
     >>> round(loss(s).item(), 5)
     2.77531
     """

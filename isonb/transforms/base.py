@@ -31,9 +31,9 @@ _KNOWN: dict[str, type[Transform]] = {}
 class Transform(Options, ABC):
     """What every fitted transform shares: state in named tensors, saving, loading, checks of what comes in.
 
-    >>> import isonb
+    >>> import isonb, torch
     >>> fitted = isonb.ZeroMean().fit(torch.tensor([[0.0, 2.0], [2.0, 4.0]]))
-    >>> isinstance(fitted, Transform), fitted.transform(torch.tensor([[1.0, 3.0]])).tolist()
+    >>> isinstance(fitted, isonb.Transform), fitted.transform(torch.tensor([[1.0, 3.0]])).tolist()
     (True, [[0.0, 0.0]])
     """
 
@@ -104,10 +104,10 @@ def load_transform(folder: str | Path) -> Any:
 
     Raises :class:`~isonb.errors.InputError` for a folder that holds no such transform, or one of an unknown class.
 
-    >>> import isonb, tempfile
+    >>> import isonb, tempfile, torch
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     isonb.ZeroMean().fit(torch.eye(2)).save(folder)
-    ...     load_transform(folder).transform(torch.ones(1, 2)).tolist()
+    ...     isonb.load_transform(folder).transform(torch.ones(1, 2)).tolist()
     [[0.5, 0.5]]
     """
     config, tensors = read_folder(folder)

@@ -77,8 +77,9 @@ class ClusterRemoval(Transform):
     D = 12 are the authors' for BERT. A vector is treated by its nearest centre; means are not added back. A cluster
     with fewer points than D + 1 loses all the variance it has. Not affine.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[0.0, 0.0], [0.0, 1.0], [50.0, 0.0], [50.0, 4.0], [51.0, 2.0]])
-    >>> ClusterRemoval(n_clusters=2, D=1).fit_transform(x).round(decimals=4).tolist()
+    >>> isonb.ClusterRemoval(n_clusters=2, D=1).fit_transform(x).round(decimals=4).tolist()
     [[0.0, 0.0], [0.0, 0.0], [-0.3333, 0.0], [-0.3333, 0.0], [0.6667, 0.0]]
     """
 

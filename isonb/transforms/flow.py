@@ -106,7 +106,8 @@ class GlowFlow(OptionModule):
     batch given to ``begin`` (:func:`fit_flow` does); before it, ``flow(x)`` is an error. Initial weights come from
     ``seed``. The parametrisation is that of the released code (permutation "true": reversed channels).
 
-    >>> flow = GlowFlow(4, levels=2, depth=1)
+    >>> import isonb, torch
+    >>> flow = isonb.GlowFlow(4, levels=2, depth=1)
     >>> x = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     >>> z, logdet = flow.begin(x)(x)
     >>> tuple(z.shape), tuple(logdet.shape), bool(torch.allclose(flow.inverse(z), x, atol=1e-5))
@@ -236,8 +237,9 @@ def fit_flow(
     the device of ``x``. The first batch starts the normalisations. ``progress(step, bits per dimension)`` is called
     after each step. The order of batches comes from ``seed``; a last batch of one row is left out.
 
+    >>> import isonb, torch
     >>> x = torch.randn(256, 4, generator=torch.Generator().manual_seed(0)) * 3
-    >>> 3.5 < fit_flow(x, epochs=2).bits_per_dimension(x).item() < 3.8  # the entropy of N(0, 9) is 3.63 bits
+    >>> 3.5 < isonb.fit_flow(x, epochs=2).bits_per_dimension(x).item() < 3.8  # the entropy of N(0, 9) is 3.63 bits
     True
     """
     x, _ = check_points(x, points=2, dims=2, single=True)

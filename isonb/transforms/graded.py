@@ -72,8 +72,9 @@ class PartialWhitening(GradedTransform):
     total variance at p = 1. Directions with less than d times the eps of the dtype of the largest eigenvalue have no
     variance to scale and come out 0. ``p`` may be set again after the fit.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
-    >>> dial = PartialWhitening(p=0.5).fit(x)
+    >>> dial = isonb.PartialWhitening(p=0.5).fit(x)
     >>> torch.cov(dial.transform(x).T).round(decimals=4).tolist()
     [[3.3287, 0.0], [0.0, 1.6644]]
     >>> dial.p = 1.0
@@ -106,8 +107,9 @@ class PartialWhitening(GradedTransform):
 class MeanTranslation(GradedTransform):
     r""":math:`x + s\mu`: the mean added ``s`` times; -1 takes it away. The covariance, hence IsoScore, stays.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[1.0, 5.0], [3.0, 7.0]])
-    >>> MeanTranslation(s=-0.5).fit(x).transform(x).tolist()
+    >>> isonb.MeanTranslation(s=-0.5).fit(x).transform(x).tolist()
     [[0.0, 2.0], [2.0, 4.0]]
     """
 
@@ -127,8 +129,9 @@ class DimensionScale(GradedTransform):
 
     0 silences them, more than 1 makes them louder.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[9.0, 1.0], [8.0, 2.0]])
-    >>> DimensionScale(factor=0.5).fit(x).transform(x).tolist()
+    >>> isonb.DimensionScale(factor=0.5).fit(x).transform(x).tolist()
     [[4.5, 1.0], [4.0, 2.0]]
     """
 
@@ -152,8 +155,9 @@ class Standardize(GradedTransform):
 
     A dimension that is constant comes out 0. Raises :class:`~isonb.errors.DegenerateError` where all are.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[0.0, 1.0], [4.0, 1.0], [2.0, 1.0]])
-    >>> Standardize().fit(x).transform(x).tolist()
+    >>> isonb.Standardize().fit(x).transform(x).tolist()
     [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     """
 
@@ -183,8 +187,9 @@ class SingularDecay(GradedTransform):
     SoftDecay looks at the size of singular values, and they grow with the number of points: of more points the map is
     another one. ``rows`` gives the map as if there were so many.
 
+    >>> import isonb, torch
     >>> x = torch.diag(torch.tensor([3.0, 1.0, 0.5]))
-    >>> SingularDecay(alpha=-0.6).fit(x).transform(x).diagonal().tolist()
+    >>> isonb.SingularDecay(alpha=-0.6).fit(x).transform(x).diagonal().tolist()
     [3.0, 0.7235, -0.2081]
     """
 

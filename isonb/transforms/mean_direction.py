@@ -25,10 +25,11 @@ class MeanDirection(Transform):
     in the result there. Zero rows stay zero under R2, and rows along m become zero: what rounding leaves of them is no
     direction. ``to_dense`` gives the affine map for rows that are already of unit length, without the renormalising.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
-    >>> MeanDirection().fit(x[:2]).transform(torch.tensor([[3.0, 0.0]])).tolist()
+    >>> isonb.MeanDirection().fit(x[:2]).transform(torch.tensor([[3.0, 0.0]])).tolist()
     [[0.7071, -0.7071]]
-    >>> MeanDirection(subtract=True).fit(x).transform(x)[2].tolist()
+    >>> isonb.MeanDirection(subtract=True).fit(x).transform(x)[2].tolist()
     [-0.9239, 0.3827]
     """
 

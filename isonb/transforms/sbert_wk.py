@@ -76,8 +76,9 @@ def sbert_wk(
     remain, and every sentence needs two real tokens: :class:`~isonb.errors.ShapeError`. float32 for half precision. Not
     differentiable; for post-processing (it waits for the device).
 
+    >>> import isonb, torch
     >>> states = torch.eye(3).view(3, 1, 1, 3).expand(3, 1, 2, 3)  # each layer a direction of its own
-    >>> [round(v, 4) for v in sbert_wk(states, layer_start=0, window=1)[0].tolist()]
+    >>> [round(v, 4) for v in isonb.sbert_wk(states, layer_start=0, window=1)[0].tolist()]
     [0.3333, 0.3333, 0.3333]
     """
     stack = stacked(hidden_states)

@@ -42,7 +42,8 @@ def _least(values: Tensor) -> Tensor:
 class ZeroMean(AffineTransform):
     """:math:`x - \\mu`. The covariance, hence IsoScore, stays; the mean cosine doesn't.
 
-    >>> ZeroMean().fit(torch.tensor([[1.0, 5.0], [3.0, 7.0]])).transform(torch.tensor([[4.0, 4.0]])).tolist()
+    >>> import isonb, torch
+    >>> isonb.ZeroMean().fit(torch.tensor([[1.0, 5.0], [3.0, 7.0]])).transform(torch.tensor([[4.0, 4.0]])).tolist()
     [[2.0, -2.0]]
     """
 
@@ -72,8 +73,9 @@ class Whitening(AffineTransform):
     at most n - 1. ``rank`` says how many there were, and a :class:`~isonb.errors.FitWarning` that there are fewer than
     ``k`` or, without it, than dimensions. The papers compare the results by cosine.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
-    >>> white = Whitening().fit(x)
+    >>> white = isonb.Whitening().fit(x)
     >>> torch.cov(white.transform(x).T).tolist(), white.rank
     ([[1.0, 0.0], [0.0, 1.0]], 2)
     """
@@ -114,8 +116,9 @@ class SoftZCA(AffineTransform):
     :math:`\epsilon = \tfrac{z}{1-z}\operatorname{tr}\Lambda/d` up to a factor; it needs the points, so not
     ``fit_moments``. That is the choice for few points. Stays close to the original axes, unlike :class:`Whitening`.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
-    >>> torch.cov(SoftZCA(eps=0.0).fit_transform(x).T).round(decimals=5).tolist()
+    >>> torch.cov(isonb.SoftZCA(eps=0.0).fit_transform(x).T).round(decimals=5).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
@@ -158,8 +161,9 @@ class AllButTheTop(AffineTransform):
     :math:`u_j` are the top principal directions; ``D=None`` takes d/100, rounded, at least 1 (8 for 768).
     ``centered=False`` projects the uncentred x, as the original algorithm is written: it differs by a constant vector.
 
+    >>> import isonb, torch
     >>> x = torch.tensor([[0.0, 1.0], [9.0, 1.0], [0.0, -1.0], [9.0, -1.0]])
-    >>> AllButTheTop(D=1).fit(x.repeat(3, 1)).transform(x).tolist()
+    >>> isonb.AllButTheTop(D=1).fit(x.repeat(3, 1)).transform(x).tolist()
     [[0.0, 1.0], [0.0, 1.0], [0.0, -1.0], [0.0, -1.0]]
     """
 
