@@ -145,7 +145,7 @@ def gain_of(change: Change, pairs: Pairs) -> tuple[float, float, float]:
 def _gain_text(gain: tuple[float, float, float]) -> str:
     """The verdict, with as many digits as show on which side of 0 both ends are.
 
-    >>> _gain_words((-0.0031, -0.0058, -0.0004))
+    >>> _gain_text((-0.0031, -0.0058, -0.0004))
     'harms: score -0.0031 (-0.0058 to -0.0004)'
     """
     value, low, high = gain
