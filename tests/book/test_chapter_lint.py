@@ -24,6 +24,8 @@ BREAKS = {
     "limits": ("## What this does not show", "## What it shows", "the page must say what its runs can't"),
     "answer": ("**The answer.**", "", "a numbered page opens with its answer"),
     "words": ("Much.", "Much. " * 2500, "a numbered page has at most 2500 words of prose"),
+    "long sentences": ("Much.", f"{'much ' * 31}. " * 3, "sentences pass 30 words"),
+    "numbers": ("Much.", "One of 3. " * 151, "a numbered page has at most 150 numbers"),
     "bars": (HERE, f"{HERE}\n{FOLDED}", "at most 12 folded cells; it has 1"),
     "caption": (FIGURE, "", "a picture needs 'mystnb"),
     "name": ("name: fig-sample", "name: sample", "a picture needs 'mystnb"),
@@ -58,6 +60,12 @@ def test_a_broken_rule_is_named(book, rule):
         lint.check(Book(book.root).chapters)
     assert message in str(caught.value)
     assert "book/sample" in str(caught.value)
+
+
+def test_all_numbered_pages_together_are_short(book, monkeypatch):
+    monkeypatch.setattr(lint, "ALL", 10)
+    with pytest.raises(LintError, match="the numbered pages have at most 10 words together"):
+        lint.check(Book(book.root).chapters)
 
 
 def test_a_supplement_may_be_long(book):

@@ -7,9 +7,7 @@ from browser import SET, chromium, open_page
 from sklearn.linear_model import Ridge
 
 import isonb
-from isonb.auditing.measured import pair_score
 from isonb.numerics.nearest import nearest_by_cosine
-from isonb.numerics.rows import unit_rows
 from isonb.transforms import PartialWhitening
 from isonb_lab.data.corpus import Sentence, sentences
 from isonb_lab.figures import instrument as instruments
@@ -34,25 +32,10 @@ def opened(browser, instrument, tmp_path):
     return visit, visit.page.locator(".isonb-instrument")
 
 
-def expected(x, p, off, instrument, pick):
-    """The readings by isonb, and by a ridge regression for each sentence that is left out."""
-    x = x.double()
-    turn = PartialWhitening(p=p).fit(x)
-    mean = x.mean(0)
-    rows = turn.transform(x) + (0 if off else mean)
-    unit = unit_rows(rows)
-    twins, strangers = (torch.tensor(pairs) for pairs in instrument.pairs())
-    pairs = torch.cat([twins, strangers])
-    cosines = (unit[pairs[:, 0]] * unit[pairs[:, 1]]).sum(-1).round(decimals=9)
-    nearest, alike = nearest_by_cosine(rows, 5)
-    both = [(i, j) for i, j in [*twins.tolist(), *twins.flip(-1).tolist()] if alike[i, 0] > alike[i, 1] + 1e-9]
-    return {
-        "isoscore": float(isonb.isoscore(rows)),
-        "mean_cosine": float(isonb.mean_cosine(rows)),
-        "cosine": pair_score(cosines, (torch.arange(len(pairs)) < len(twins)).double(), True),
-        "search": sum(int(nearest[i, 0]) == j for i, j in both) / (2 * len(twins)),
-        "near": list(zip(nearest[pick].tolist(), alike[pick].tolist(), strict=True)),
-    }
+def nearest(x, p, off, pick):
+    turned = PartialWhitening(p=p).fit(x.double()).transform(x.double())
+    index, cosines = nearest_by_cosine(turned + (0 if off else x.double().mean(0)), 5)
+    return list(zip(index[pick].tolist(), cosines[pick].tolist(), strict=True))
 
 
 def answers_right(rows, topics, alpha, some):
@@ -73,11 +56,12 @@ def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
     visit, root = opened(browser, instrument, tmp_path)
     root.locator("[name=token]").evaluate(MOVE, without)
     x = cloud.without if without else cloud.vectors
+    python = instruments.Instrument({model: instruments.Cloud(x)})
     for p, off in ((0, False), (0.5, False), (1, True), (-0.75, True)):
         root.locator("[name=off]").evaluate(MOVE, off)
         root.locator("[name=p]").evaluate(SET, str(p))
         read = root.evaluate(READ)
-        known = expected(x, p, off, instrument, 7)
+        known = python.readings(model, p, keeps=not off) | {"near": nearest(x, p, off, 7)}
         for name, value in known.items():
             if name == "near" and p == 1 and len(x) <= x.shape[1]:
                 continue  # points in as many directions, made round: each is as near as any other

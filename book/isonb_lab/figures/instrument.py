@@ -15,10 +15,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.linear_model import RidgeCV
 from torch import Tensor
 
+from isonb.auditing.measured import pair_score
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore
 from isonb.models.loading import encode, load
+from isonb.numerics.nearest import nearest_by_cosine
+from isonb.numerics.rows import unit_rows
 from isonb.points import mean_pool
+from isonb.transforms import PartialWhitening
 from isonb_lab.data.corpus import sentences
 from isonb_lab.figures.browser import scripts
 from isonb_lab.pages.errors import PageError
@@ -26,6 +33,7 @@ from isonb_lab.places import RECORDINGS_FOLDER
 
 SCRIPTS = ("ml_matrix.js", "cloud.js", "readers.js", "instrument.js")
 TWINS, STRANGERS = 50, 2000  # pairs at most: that say the same, and about two topics
+RIDGE, TIES = 0.01, 9  # of the classifier, times the mean squared singular value; digits in which cosines tie
 READINGS = {
     "isoscore": ("IsoScore", "1 where every direction has the same variance"),
     "mean_cosine": ("mean cosine", "0 where the vectors share no direction"),
@@ -94,6 +102,35 @@ class Instrument:
         draw = random.Random(0)
         drawn = [(draw.randrange(len(row)), draw.randrange(len(row))) for _ in range(2 * STRANGERS)]
         return twins[:TWINS], [(i, j) for i, j in drawn if self.corpus[i].topic != self.corpus[j].topic][:STRANGERS]
+
+    def readings(self, name: str, p: float, *, keeps: bool = True) -> dict[str, float]:
+        """What the page reads of a cloud after a turn by ``p``, its mean kept or not, by isonb and scikit-learn."""
+        x = self.clouds[name].vectors.double()
+        around = PartialWhitening(p=p).fit(x).transform(x)
+        rows = around + x.mean(0) if keeps else around
+        twins, strangers = self.pairs()
+        pairs = torch.tensor([*twins, *strangers])
+        unit = unit_rows(rows)
+        cosines = (unit[pairs[:, 0]] * unit[pairs[:, 1]]).sum(-1).round(decimals=TIES)
+        nearest, alike = nearest_by_cosine(rows, 2)
+        first = [(i, j) for a, b in twins for i, j in ((a, b), (b, a)) if int(nearest[i, 0]) == j]
+        found = [i for i, _ in first if alike[i, 0] > alike[i, 1] + 10**-TIES]
+        return {
+            "isoscore": float(isoscore(rows)),
+            "mean_cosine": float(mean_cosine(rows)),
+            "cosine": pair_score(cosines, (torch.arange(len(pairs)) < len(twins)).double(), True),
+            "search": len(found) / (2 * len(twins)),
+            "classifier": self._topics_right(around),
+        }
+
+    def _topics_right(self, around: Tensor) -> float:
+        """The share of topics that a ridge classifier tells right, each sentence left out of its fit once."""
+        topics = np.array(self.data()["topics"])
+        squares = torch.linalg.svdvals(around).square()
+        alpha = RIDGE * float(squares[squares > 1e-12 * squares[0]].mean())
+        ridge = RidgeCV(alphas=[alpha], scoring="r2", store_cv_results=True)
+        left_out = ridge.fit(around.numpy(), np.eye(topics.max() + 1)[topics]).cv_results_[..., 0]
+        return float((left_out.argmax(-1) == topics).mean())
 
     def data(self) -> dict[str, Any]:
         """What the script reads."""

@@ -25,10 +25,12 @@ from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import LintError, ParameterError
 from isonb_lab.pages.notebooks.plain import FOLDED, cell_texts
+from isonb_lab.pages.prose import numbers, sentences, words
 
 ANSWER, LIMITS = "**The answer.**", "What this does not show"
 CHECK = "pages.check_parameters()"
 WORDS, BARS = 2500, 12  # of a numbered page: words of prose, folded cells
+ALL, NUMBERS, LONG, SHARE = 14_000, 150, 30, 0.05  # words of all numbered pages; of one: numbers, and long sentences
 LINES, WIDTH = 12, 80  # of an open cell
 EXERCISE = re.compile(
     r"^[`:]{3,}\{exercise(?:-start)?\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
@@ -75,10 +77,15 @@ def _shape(chapter: Chapter) -> Iterator[str]:
         yield f"the page must say what its runs can't: ## {LIMITS}"
     if not _numbered(chapter):
         return
+    said = sentences(text)
+    if (share := sum(len(one.split()) > LONG for one in said) / len(said)) > SHARE:
+        yield f"of a numbered page at most {SHARE:.0%} of the sentences pass {LONG} words; it has {share:.1%}"
+    if (count := numbers(text)) > NUMBERS:
+        yield f"a numbered page has at most {NUMBERS} numbers; it has {count}. Move a table to a supplement"
     if ANSWER not in text.partition("\n## ")[0]:
         yield f"a numbered page opens with its answer: {ANSWER}"
-    if (words := len(text.split())) > WORDS:
-        yield f"a numbered page has at most {WORDS} words of prose; it has {words}. Move a section to a supplement"
+    if (length := len(text.split())) > WORDS:
+        yield f"a numbered page has at most {WORDS} words of prose; it has {length}. Move a section to a supplement"
     folded = sum(any(tag.startswith("hide-") for tag in cell.metadata.get("tags", [])) for cell in chapter.code)
     if folded > BARS:
         yield f"a numbered page has at most {BARS} folded cells; it has {folded}. Move pictures to isonb_lab/figures"
@@ -184,7 +191,10 @@ def problems(chapter: Chapter) -> list[str]:
 
 
 def check(chapters: Sequence[Chapter]) -> None:
-    if broken := [problem for chapter in chapters for problem in problems(chapter)]:
+    broken = [problem for chapter in chapters for problem in problems(chapter)]
+    if (count := sum(words(_prose(chapter)) for chapter in chapters if _numbered(chapter))) > ALL:
+        broken.append(f"the numbered pages have at most {ALL:,} words together; they have {count:,}")
+    if broken:
         raise LintError("\n".join(broken))
 
 
