@@ -63,8 +63,8 @@ def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
         read = root.evaluate(READ)
         known = python.readings(model, p, keeps=not off) | {"near": nearest(x, p, off, 7)}
         for name, value in known.items():
-            if name == "near" and p == 1 and len(x) <= x.shape[1]:
-                continue  # points in as many directions, made round: each is as near as any other
+            if name in ("near", "classifier") and p == 1 and len(x) <= x.shape[1]:
+                continue  # points in as many directions, made round: each is as near as any other, and rounding decides
             assert np.asarray(read[name]) == pytest.approx(np.asarray(value), rel=1e-6, abs=1e-9), (name, p, off)
     assert visit.errors == []
     visit.page.close()

@@ -31,13 +31,17 @@ def read_in_page(box, file):
 
 def topics(draw):
     """Forty topics of twenty rows, away from the origin, two rows a hub and some rows twice."""
-    x = np.repeat(draw.normal(size=(40, 24)), 20, axis=0) + 0.3 * draw.normal(size=(800, 24)) + 0.5
+    x = np.repeat(draw.normal(size=(40, 48)), 20, axis=0) + 0.3 * draw.normal(size=(800, 48)) + 0.5
     x[700:712] = x[0:12]
     return x
 
 
 def one_cloud(draw):
     return draw.normal(size=(300, 40)) * np.linspace(4, 0.5, 40) + 1
+
+
+def few_directions(draw):
+    return draw.normal(size=(300, 12)) + 1
 
 
 def with_hubs(draw):
@@ -50,6 +54,7 @@ FILES = {
     "topics, float64": (topics, "x.npy", "float64"),
     "one cloud, float32": (one_cloud, "x.npy", "float32"),
     "hubs, csv": (with_hubs, "x.csv", "float64"),
+    "few directions, float64": (few_directions, "x.npy", "float64"),
     "one cloud, float16": (one_cloud, "x.npy", "float16"),
 }
 

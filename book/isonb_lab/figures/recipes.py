@@ -40,7 +40,7 @@ def moved(x: Tensor, penalty: Callable[[Tensor], Tensor], steps: int) -> Tensor:
     descent = torch.optim.Adam([points], lr=RATE * float(x.norm(dim=-1).mean()) / x.shape[-1] ** 0.5)
     for _ in range(steps):
         descent.zero_grad()
-        penalty(points).backward()
+        torch.autograd.backward(penalty(points))
         descent.step()
     return points.detach()
 
@@ -55,7 +55,8 @@ def levelled(x: Tensor, labels: Tensor) -> Tensor:
     alive = variances > QUIET * variances.max()
     level = torch.linalg.eigvalsh(torch.cov((rows @ read).T)).mean()
     scale = torch.where(alive, (level / variances.clamp_min(1e-30)).sqrt(), 0.0)
-    return seen + (rows - seen) @ (axes * scale) @ axes.T + x.mean(0)
+    turned: Tensor = seen + (rows - seen) @ (axes * scale) @ axes.T + x.mean(0)
+    return turned
 
 
 def bars(clouds: Mapping[str, Tensor]) -> Any:
@@ -81,4 +82,4 @@ def bars(clouds: Mapping[str, Tensor]) -> Any:
 
 def _variances(x: Tensor) -> list[float]:
     values = torch.linalg.eigvalsh(torch.cov(x.T)).flip(0).clamp_min(0)
-    return (values / values.mean()).tolist()
+    return list((values / values.mean()).tolist())

@@ -2,7 +2,7 @@
 
 from isonb_lab.figures.browser import scripts
 
-SCRIPTS = ("cloud.js", "draw.js", "audit.js", "vectors.js", "try_yours.js")
+SCRIPTS = ("ml_matrix.js", "cloud.js", "draw.js", "audit.js", "vectors.js", "try_yours.js")
 
 
 class TryYours:

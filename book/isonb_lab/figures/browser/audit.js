@@ -6,6 +6,7 @@ var isonbAudit = (() => {
   const [PAIRS, K, BINS, TOP, TIE, COPY, DISTINCT] = [100000, 10, 60, 0.99, 1e-7, 2e-3, 100];
   const [DEEP, LEAST, REST, FEW, TOLERANCE] = [1 / 3, 5e-4, 0.02, 20, 0.03];
   const [NEAR, MORE, MANY, WIDER] = [0.01, 2, 0.4, 1.15];
+  const [GAP, MOST, DIRECTIONS] = [1.5, 20, 20];
   const [HUB, SHARED, ONE] = [2, 0.05, 0.05];
   const SHARES = [0.5, 0.9, 0.95, 0.99, 0.999];
   const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
@@ -131,6 +132,25 @@ var isonbAudit = (() => {
     return Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1));
   };
 
+  function eigenvalues(x) { // of the scatter, the largest first; as many as the cloud has dimensions
+    const { realEigenvalues } = new mlMatrix.EigenvalueDecomposition(new mlMatrix.Matrix(gram(centred(x))), { assumeSymmetric: true });
+    const found = Float64Array.from(realEigenvalues, (value) => Math.max(0, value)).sort().reverse();
+    return Float64Array.from({ length: x.d }, (_, k) => found[k] ?? 0);
+  }
+
+  function effectiveRank(values) { // the exponential of the entropy of the singular values
+    const singular = values.map(Math.sqrt);
+    const total = singular.reduce((sum, value) => sum + value, 0);
+    const entropy = singular.reduce((sum, value) => sum - (value ? value / total * Math.log(value / total) : 0), 0);
+    return Math.exp(entropy);
+  }
+
+  function standsOut(values, n) { // directions before the largest gap of the spectrum
+    const count = Math.max(1, Math.min(MOST, Math.floor(values.length / 4), Math.floor(n / 2) - 1));
+    const ratios = values.slice(0, count).map((value, k) => value / Math.max(values[k + 1], 1e-12 * values[0]));
+    return most(ratios) >= GAP ? ratios.indexOf(most(ratios)) + 1 : 0;
+  }
+
   // What is known of the cosine of two unrelated rows: {related, low, high, reason, mask}.
   function unrelated(x, first, second, cosines, draw) {
     const apart = apartness(x, first, second);
@@ -138,6 +158,14 @@ var isonbAudit = (() => {
     const top = quantile(cosines, TOP);
     const floorOf = (keep) => quantile(cosines.filter((_, at) => keep(apart[at])), TOP);
     const found = cuts(apart);
+    const { counts, low, width } = histogram(apart);
+    const mode = low + width * (counts.indexOf(most(counts)) + 0.5);
+    const far = Math.min(top, floorOf((value) => value >= mode));
+    const values = eigenvalues(x);
+    if (effectiveRank(values) < DIRECTIONS) {
+      const ends = found.map(([, , behind]) => floorOf((value) => value > behind));
+      return { related: null, low: least([far, ...ends]), high: top, reason: "clusters overlap in so few directions", mask: every };
+    }
     if (found.length) {
       const floors = found.flat().map((end) => floorOf((value) => value > end));
       const withheld = (reason) => ({ related: null, low: least(floors), high: top, reason, mask: every });
@@ -150,10 +178,7 @@ var isonbAudit = (() => {
       const floor = floorOf((value) => value > found[0][1]);
       return { related: share, low: floor, high: floor, reason: "they lie in one cluster of neighbours", mask };
     }
-    const { counts, low, width } = histogram(apart);
-    const mode = low + width * (counts.indexOf(most(counts)) + 0.5);
-    const far = Math.min(top, floorOf((value) => value >= mode));
-    if (top - far <= TOLERANCE || oneCloud(x, first, second, apart, top, draw)) {
+    if (top - far <= TOLERANCE || (!standsOut(values, x.n) && oneCloud(x, first, second, apart, top, draw))) {
       return { related: 0, low: top, high: top, reason: "the rows form no clusters", mask: every };
     }
     return { related: null, low: far, high: top, reason: "related pairs pass into unrelated ones without a gap", mask: every };
