@@ -8,11 +8,15 @@ The public names are those of :mod:`isonb.api` and of :mod:`isonb.auditing`. The
 line often answers without torch, and the audit needs numpy.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+from isonb.moved import MovedModules
 
 __version__ = "0.1.0"
 
 AUDIT = ("Audit", "audit", "compare")
+sys.meta_path.insert(0, MovedModules())  # before the finder of files, which would import a moved module a second time
 
 if TYPE_CHECKING:
     from isonb.api import *  # noqa: F403

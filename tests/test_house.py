@@ -38,6 +38,25 @@ def test_arrows_go_one_way():
     assert done.returncode == 0, done.stdout
 
 
+def test_old_names_of_modules_give_the_same_objects_with_a_warning():
+    code = """
+import warnings
+with warnings.catch_warnings(record=True) as raised:
+    warnings.simplefilter("always")
+    from isonb.lab.data.corpus import sentences
+    from isonb.lab.encoders.catalogue import EMBEDDED
+    import isonb.pages
+import isonb_lab.data.corpus, isonb_lab.pages, isonb.models.catalogue
+assert sentences is isonb_lab.data.corpus.sentences and EMBEDDED is isonb.models.catalogue.EMBEDDED
+assert isonb.pages is isonb_lab.pages and isonb_lab.pages.__spec__.name == "isonb_lab.pages"
+print(*sorted(str(one.message).split(" ")[0] for one in raised if one.category is DeprecationWarning))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = "isonb.lab isonb.lab.data isonb.lab.data.corpus isonb.lab.encoders isonb.lab.encoders.catalogue isonb.pages"
+    assert set(names.split()) <= set(done.stdout.split())
+
+
 def early_returns(text: str) -> list[str]:
     """Tests that may return before anything was asserted: by assert, pytest.raises, or a helper of the tests."""
     found = []

@@ -138,7 +138,7 @@ def test_regularisers_and_brakes_are_answered_by_all_their_arms(lost, seeds, out
 def test_length_is_asked_of_isolayer_and_three_passes(gain, outcome):
     draw = np.random.default_rng(5)
     frame = simulated()
-    plain = frame[frame["weight"] == 0].assign(epochs=3, **{"learning_rate": 1e-3})
+    plain = frame[frame["weight"] == 0].assign(epochs=3, learning_rate=1e-3)
     layer = plain.assign(score=plain["score"] + gain + draw.normal(0, 0.002, len(plain)), **{"method.name": "isolayer"})
     both = pd.concat([plain, layer])
     one = study.length(both)
