@@ -260,7 +260,8 @@ def length(frame: pd.DataFrame) -> PairedTest | None:
 
 def answers(frame: pd.DataFrame) -> pd.DataFrame:
     """Every hypothesis of the plan: name, where it was asked, outcome ("open" without its runs), and why."""
-    cells = {name: found for name, dose in DOSES.items() if (found := doses(frame, dose)) and len(found[0.0]) > 1}
+    every = {name: doses(frame, dose) for name, dose in DOSES.items()}
+    cells = {name: some for name, some in every.items() if some and len(some[0.0]) > 1}
     found = {name: slopes(some) for name, some in cells.items()}
     waiting = {name: 1.0 for name in DOSES if name not in found}  # a dose without runs counts as p = 1
     adjusted = holm({name: slope.p for name, slope in found.items()} | waiting)
