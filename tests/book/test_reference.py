@@ -69,7 +69,7 @@ def told(tmp_path_factory):
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     ours = config["sphinx"]["config"]
     options = {name: value for name, value in ours.items() if name.startswith(("auto", "nitpick", "myst_"))}
-    kept = ("sphinx.ext.auto", "sphinx.ext.napoleon", "isonb.")
+    kept = ("sphinx.ext.auto", "sphinx.ext.napoleon", "isonb_lab.")
     ours = [name for name in ours["extensions"] if name.startswith(kept)]
     options |= {"extensions": ["myst_parser", *ours], "nitpicky": True, "root_doc": "book/intro"}
     options |= {"myst_enable_extensions": config["parse"]["myst_enable_extensions"], "suppress_warnings": ["toc"]}
