@@ -1,7 +1,7 @@
 """The border of the library: what may come in, and the one kind of error for what may not.
 
-Every public function is wrapped by :func:`validated` and passes its tensors through :func:`check_points`,
-:func:`nonnegative` or :func:`mask_of` before any arithmetic. Past that line the code assumes finite floats of the right
+Every public function is wrapped by ``validated`` and passes its tensors through ``check_points``,
+``nonnegative`` or ``mask_of`` before any arithmetic. Past that line the code assumes finite floats of the right
 shape.
 
 Shape and dtype are checked always. Values (NaN, Inf, zero variance, rows left under a mask) are checked on the CPU. On

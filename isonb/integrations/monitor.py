@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import cloud, strict
+from isonb.checks import check_points, strict
 from isonb.errors import InputError, IsotropyWarning, fail
 from isonb.integrations.gates import COLLAPSE, Gate, GateCounts, reason
 from isonb.integrations.hidden_states import Pooling
@@ -345,7 +345,7 @@ def _value(measure: Callable[[Tensor], Tensor], points: Tensor, limit: int) -> f
     try:
         devices = [points.device] if points.device.type == "cuda" else []
         with strict(), torch.random.fork_rng(devices):
-            value = float(measure(cloud(points[:limit].double())[0]))
+            value = float(measure(check_points(points[:limit].double())[0]))
     except Exception as error:  # a measure may be anybody's, and training goes on
         return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return value if math.isfinite(value) else f"the measure gives {value}"
