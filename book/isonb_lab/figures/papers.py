@@ -85,7 +85,7 @@ def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
     arms = list(dict.fromkeys(gains.arm))
     ends = [name for name in ("low", "high") if name in gains]
     kinds: dict[str, Any] = {"title": None, "scale": alt.Scale(domain=arms), "legend": alt.Legend(symbolOpacity=1)}
-    base = alt.Chart(gains, width=430, height=alt.Step(26)).encode(
+    base = alt.Chart(gains, width=430, height=alt.Step(26 if len(arms) < 4 else 11)).encode(
         alt.Y("suite:N", title=None, sort=list(dict.fromkeys(gains.suite))),
         alt.Color("arm:N", **kinds),
         tooltip=["arm", "suite", *(alt.Tooltip(name, format="+.2f") for name in ("mean", *ends)), *told],
