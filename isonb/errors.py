@@ -186,7 +186,8 @@ def install_line(extra: str) -> str:
     if not kind:
         return f"install isonb again from where it came, with {'isonb-' if extra == 'lab' else 'its extra '}{extra}"
     editable = "-e " if kind == "checkout" else ""
-    return f"pip install {' '.join(editable + shlex.quote(one) for one in requirements(kind, place, extra))}"
+    quoted = " ".join(editable + shlex.quote(requirement) for requirement in requirements(kind, place, extra))
+    return f"pip install {quoted}"
 
 
 def requirements(kind: str, place: str, extra: str) -> list[str]:
@@ -199,9 +200,9 @@ def requirements(kind: str, place: str, extra: str) -> list[str]:
     """
     if extra not in LAB:
         return [_requirement(kind, "isonb", place, f"[{extra}]")]
-    wanted = "" if extra == "lab" else f"[{extra}]"
+    expected = "" if extra == "lab" else f"[{extra}]"
     lab = place if kind == "index" else _lab_place(place)
-    return [_requirement(kind, "isonb", place, ""), _requirement(kind, "isonb-lab", lab, wanted)]
+    return [_requirement(kind, "isonb", place, ""), _requirement(kind, "isonb-lab", lab, expected)]
 
 
 def _requirement(kind: str, name: str, place: str, extra: str) -> str:
@@ -233,13 +234,13 @@ def origin() -> tuple[str, str]:
     if project.is_file() and 'name = "isonb"' in project.read_text(encoding="utf-8"):
         return "checkout", str(package.parent)
     try:
-        found = metadata.distribution("isonb")
-        direct = json.loads(found.read_text("direct_url.json") or "{}")
+        result = metadata.distribution("isonb")
+        direct = json.loads(result.read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, OSError, ValueError):
         return "", ""
-    if Path(str(found.locate_file("isonb"))).resolve() != package:  # the metadata are those of another copy
+    if Path(str(result.locate_file("isonb"))).resolve() != package:  # the metadata are those of another copy
         return "", ""
-    return _source(direct) if direct else ("index", found.version)
+    return _source(direct) if direct else ("index", result.version)
 
 
 def _source(direct: dict[str, Any]) -> tuple[str, str]:

@@ -163,10 +163,10 @@ class Domain(NamedTuple):
 
     def __str__(self) -> str:
         span = _span(self.low, self.high)
-        words = [f"{kind.__name__}{span if kind in (int, float) else ''}" for kind in self.kinds]
-        words = [word for word in words if word != "NoneType"] + [repr(value) for value in self.named]
-        words += ["None"] if type(None) in self.kinds else []
-        return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+        parts = [f"{kind.__name__}{span if kind in (int, float) else ''}" for kind in self.kinds]
+        parts = [word for word in parts if word != "NoneType"] + [repr(value) for value in self.named]
+        parts += ["None"] if type(None) in self.kinds else []
+        return " or ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
     def fit(self, value: Any, text: bool = False) -> Any:
         """``value`` in the type it has here, or :data:`UNFIT`; with ``text`` the text of a number is one.
@@ -176,7 +176,7 @@ class Domain(NamedTuple):
         """
         if isinstance(value, str) and value in self.named:
             return value
-        numbered = tuple(type(one) for one in self.named if not isinstance(one, str))
+        numbered = tuple(type(item) for item in self.named if not isinstance(item, str))
         taken = _typed(value, self.kinds + numbered, text)
         if isinstance(taken, int | float) and not isinstance(taken, bool):
             if taken in self.named:

@@ -130,7 +130,7 @@ def stacked(hidden_states: Sequence[Tensor] | Tensor, layers: Layers | None = No
         return hidden_states if layers is None else hidden_states[chosen_layers(layers, len(hidden_states))]
     states = [tensor_of(state) for state in hidden_states] if isinstance(hidden_states, Sequence) else []
     if not all(isinstance(state, Tensor) for state in states) or len({state.shape for state in states}) != 1:
-        got = [tuple(one.shape) if isinstance(one, Tensor) else type(one).__name__ for one in states] or "none"
+        got = [tuple(item.shape) if isinstance(item, Tensor) else type(item).__name__ for item in states] or "none"
         fail(ShapeError, "hidden_states must be tensors of one shape", got, "Pass the hidden_states of a model.")
     return torch.stack(states if layers is None else [states[k] for k in chosen_layers(layers, len(states))])
 

@@ -165,10 +165,10 @@ def _by_scipy(x: Tensor, mask: Tensor | None, metric: Metric) -> Tensor:
     points = x.detach().cpu().flatten(0, -3) if x.ndim > 2 else x.detach().cpu().unsqueeze(0)
     masks = torch.ones(points.shape[:2], dtype=torch.bool) if mask is None else mask.cpu().view(points.shape[:2])
     distances = points.new_zeros(*points.shape[:2], points.shape[1])
-    for one, real, block in zip(points, masks, distances, strict=True):
+    for item, real, block in zip(points, masks, distances, strict=True):
         rows = real.nonzero().squeeze(-1)
         try:
-            condensed = squareform(pdist(one[rows].numpy(), metric))
+            condensed = squareform(pdist(item[rows].numpy(), metric))
         except (ValueError, TypeError) as error:
             fix = "See scipy.spatial.distance.pdist for the names."
             if isinstance(metric, str) and metric not in SCIPY:

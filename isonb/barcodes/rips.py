@@ -77,7 +77,7 @@ def h0_barcode(
     [tensor([7.]), tensor([2., 2.])]
     """
     if isinstance(x, list | tuple):
-        return [h0_barcode(one, return_edges=return_edges, mask=mask, metric=metric) for one in x]
+        return [h0_barcode(item, return_edges=return_edges, mask=mask, metric=metric) for item in x]
     bars, edges = _h0(metric_input(x, mask, metric))
     return (bars, edges) if return_edges else bars
 
@@ -177,7 +177,7 @@ def rips_barcode(
     """
     if isinstance(x, list | tuple):
         options: _Options = {"metric": metric, "threshold": threshold, "keep_infinite": keep_infinite}
-        return [rips_barcode(one, max_dim, return_generators=return_generators, **options) for one in x]
+        return [rips_barcode(item, max_dim, return_generators=return_generators, **options) for item in x]
     cloud = metric_input(x, None, metric, threshold=threshold, single=True)
     top: Any = max_dim  # numpy's integers too
     if isinstance(top, bool) or not isinstance(top, Integral) or int(top) < 0:

@@ -92,8 +92,8 @@ def update(
     value, gradients = torch.zeros(()), list[Tensor]()
     if len(batches) > 1:  # the penalty of all together, and its gradient at the points of each
         with rehearsal(model):
-            seen = [_forward(accelerator, model, batch, pooling)[1:] for batch in batches]
-        value, gradients = penalty_gradients(penalised, seen)
+            states = [_forward(accelerator, model, batch, pooling)[1:] for batch in batches]
+        value, gradients = penalty_gradients(penalised, states)
     task = torch.zeros((), device=accelerator.device)
     for step, batch in enumerate(batches):
         with nullcontext() if step == len(batches) - 1 else accelerator.no_sync(model):
@@ -115,9 +115,9 @@ def update(
 def _forward(
     accelerator: Any, model: nn.Module, batch: Batch, pooling: Pooling
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    with accelerator.autocast(), pooling.watch(model) as seen:
+    with accelerator.autocast(), pooling.watch(model) as states:
         loss: Tensor = model(**batch).loss
-    return loss, *pooling.points(seen, batch)
+    return loss, *pooling.points(states, batch)
 
 
 @torch.no_grad()
@@ -125,7 +125,7 @@ def measure(accelerator: Any, model: nn.Module, loader: Iterable[Batch], metric:
     """Feed a metric of :mod:`isonb.metrics` the points of every row of ``loader``, each once; returns the metric."""
     model.eval()
     for batch in loader:
-        with pooling.watch(model) as seen:
+        with pooling.watch(model) as states:
             model(**batch)
-        metric.update(pooling.points(seen, batch, partial(own_rows, accelerator))[0])
+        metric.update(pooling.points(states, batch, partial(own_rows, accelerator))[0])
     return metric

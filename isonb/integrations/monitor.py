@@ -287,8 +287,8 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
             why = self._points.failure or "no pass of the model with gradients was seen"
             return dict.fromkeys(self.measures, math.nan), dict.fromkeys(self.measures, why)
         each = {name: _value(measure, points, self.limit) for name, measure in self.measures.items()}
-        values = {name: one if isinstance(one, float) else math.nan for name, one in each.items()}
-        return values, {name: one for name, one in each.items() if isinstance(one, str)}
+        values = {name: item if isinstance(item, float) else math.nan for name, item in each.items()}
+        return values, {name: item for name, item in each.items() if isinstance(item, str)}
 
     def _event(self, step: int, values: dict[str, float], undefined: dict[str, str]) -> Event:
         """Count the gates, and say what follows, for all processes together."""
@@ -336,7 +336,7 @@ def _named(names: Sequence[str]) -> dict[str, Callable[[Tensor], Tensor]]:
     if unknown:
         fail(InputError, f"measures must be some of {', '.join(MEASURES)}", unknown[0], "Or pass a mapping.")
     known = {name: MEASURES[name] for name in names}
-    return {name: _enough(one) if name.endswith("_unbiased") else one for name, one in known.items()}
+    return {name: _enough(item) if name.endswith("_unbiased") else item for name, item in known.items()}
 
 
 @torch.no_grad()

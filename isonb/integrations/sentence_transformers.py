@@ -58,9 +58,9 @@ def append_transform(model: Any, transform: Any, *, normalize: bool = False) -> 
     other, and where the layer's weights don't fit that dtype.
     """
     layer = dense(transform)
-    seen = {side: _vectors(model, side) for side in ("query", "document")}
-    widths = {side: vectors.shape[-1] for side, vectors in seen.items()}
-    dtypes = {side: vectors.dtype for side, vectors in seen.items()}
+    states = {side: _vectors(model, side) for side in ("query", "document")}
+    widths = {side: vectors.shape[-1] for side, vectors in states.items()}
+    dtypes = {side: vectors.dtype for side, vectors in states.items()}
     if len(set(dtypes.values())) > 1:
         got = ", ".join(f"{side} {dtype}" for side, dtype in dtypes.items())
         fail(InputError, "the vectors of both sides must have one dtype", got, "Convert the model: model.float().")
@@ -91,9 +91,9 @@ def _of_the_first(layer: Dense, width: int) -> Dense:
 
 def _vectors(model: Any, side: str) -> Tensor:
     """What the last module gives for a text of a side, before it is cut; the model is left as it was."""
-    seen: list[Tensor] = []
+    states: list[Tensor] = []
     modes = [(module, module.training) for module in model.modules()]
-    hook = list(model.children())[-1].register_forward_hook(lambda *call: seen.append(call[-1]["sentence_embedding"]))
+    hook = list(model.children())[-1].register_forward_hook(lambda *call: states.append(call[-1]["sentence_embedding"]))
     try:
         getattr(model, f"encode_{side}")(["a"], show_progress_bar=False)
     except Exception as error:
@@ -103,7 +103,7 @@ def _vectors(model: Any, side: str) -> Tensor:
         hook.remove()
         for module, training in modes:
             module.training = training
-    return seen[0]
+    return states[0]
 
 
 class TokenSoftDecay(Module):  # type: ignore[misc]
@@ -182,22 +182,22 @@ class IsotropyLoss(nn.Module):
         """What the library calls: features of each column, and labels."""
         columns, model = list(sentence_features), unwrapped(self.model)
         inside = isinstance(model.forward, Matryoshka | AdaptiveLayer)
-        seen: list[Tensor] = []
+        states: list[Tensor] = []
         source = model if inside else list(model.children())[-1]
-        hook = source.register_forward_hook(lambda *call: seen.append(call[-1]["sentence_embedding"]))
+        hook = source.register_forward_hook(lambda *call: states.append(call[-1]["sentence_embedding"]))
         try:
             value = self.loss(columns, labels)
         finally:
             hook.remove()
         parts = dict(value) if isinstance(value, dict) else {"task": value}
         if self.model.training:
-            parts["isonb_penalty"] = self.weight * self._penalty(seen, columns, labels)
+            parts["isonb_penalty"] = self.weight * self._penalty(states, columns, labels)
         return sum(parts.values()) if inside else parts
 
-    def _penalty(self, seen: list[Tensor], columns: list[dict[str, Any]], labels: Tensor | None) -> Tensor:
+    def _penalty(self, states: list[Tensor], columns: list[dict[str, Any]], labels: Tensor | None) -> Tensor:
         """The mean over the columns. They pass in their order, alone or together; later passes are of cut vectors."""
         size = _rows(columns[0])
-        points = trainable(torch.cat([part for part in seen if part.shape[-1] == seen[0].shape[-1]]))
+        points = trainable(torch.cat([part for part in states if part.shape[-1] == states[0].shape[-1]]))
         clouds = torch.split(points[: size * len(columns)], size)
         each = isinstance(labels, Tensor) and labels.shape == (size,) and not labels.is_floating_point()
         given = asked(self.penalty, labels=labels if each and len(clouds) == 1 else None)
@@ -213,5 +213,5 @@ def _rows(features: dict[str, Any]) -> int:
     """Texts of a column: its features are padded, packed (with the starts of each text), or bags (with offsets)."""
     if "cu_seq_lens_q" in features:
         return len(features["cu_seq_lens_q"]) - 1
-    known = [features[key] for key in ("offsets", "input_ids", "attention_mask") if key in features]
-    return len(known[0] if known else next(value for value in features.values() if isinstance(value, Tensor)))
+    inputs = [features[key] for key in ("offsets", "input_ids", "attention_mask") if key in features]
+    return len(inputs[0] if inputs else next(value for value in features.values() if isinstance(value, Tensor)))

@@ -172,21 +172,21 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
 
     def _points_of(self, model: nn.Module, batch: dict[str, Any]) -> tuple[list[Tensor], None]:
         inputs = self._prepare_inputs(batch)
-        with self.compute_loss_context_manager(), self.pooling.watch(model) as seen:
+        with self.compute_loss_context_manager(), self.pooling.watch(model) as states:
             model(**inputs)
         rows = partial(own_rows, self.accelerator)  # the last batch is filled up with copies
-        return [self.pooling.points(seen, inputs, rows)[0].unsqueeze(0)], None
+        return [self.pooling.points(states, inputs, rows)[0].unsqueeze(0)], None
 
     def _forward(self, model: nn.Module, inputs: dict[str, Any], items: Tensor | int | None) -> Any:
         """Task loss, outputs, points and labels of one micro-batch. The Trainer may pop labels, hence the copy."""
-        with self.pooling.watch(self.model) as seen:
+        with self.pooling.watch(self.model) as states:
             loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True, num_items_in_batch=items)
-        return loss, outputs, *self.pooling.points(seen, inputs)
+        return loss, outputs, *self.pooling.points(states, inputs)
 
     def _rehearse(self, model: nn.Module, items: Tensor | int | None) -> Iterator[Tensor]:
         with rehearsal(self.model):
-            seen = [self._forward(model, self._prepare_inputs(batch), items)[2:] for batch in self._micro_batches]
-        self._union_value, gradients = penalty_gradients(self._penalty_of, seen)
+            states = [self._forward(model, self._prepare_inputs(batch), items)[2:] for batch in self._micro_batches]
+        self._union_value, gradients = penalty_gradients(self._penalty_of, states)
         return iter(gradients)
 
     def _counts_as_scaled(self, items: Tensor | int | None) -> bool:

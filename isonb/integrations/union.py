@@ -79,7 +79,7 @@ def penalty_gradients(penalty: Penalty, seen: Sequence[tuple[Tensor, Tensor | No
     """
     # A loss scaler acts after this point: keep small gradients representable.
     leaves = [(p.float() if p.dtype in HALF else p).detach().requires_grad_() for p, _ in seen]
-    labels = [one for _, one in seen if one is not None]
+    labels = [item for _, item in seen if item is not None]
     with torch.enable_grad(), _own_draws(leaves[0]):
         value = penalty(torch.cat(leaves), torch.cat(labels) if len(labels) == len(leaves) else None)
         if not value.requires_grad:

@@ -92,7 +92,7 @@ class TrainingPoints:
     def _on_sentences(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         with self._harmless():
             words = args[0].get("input_ids", args[0].get("attention_mask"))
-            if torch.is_grad_enabled() and not any(words is one for one in self._inputs if words is not None):
+            if torch.is_grad_enabled() and not any(words is item for item in self._inputs if words is not None):
                 self._inputs.append(words)
                 self._clouds.append(output["sentence_embedding"].detach().clone())
 

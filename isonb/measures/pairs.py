@@ -50,11 +50,11 @@ def alignment(
     if x.shape[-1] != y.shape[-1]:
         fail(ShapeError, f"y must have the {x.shape[-1]} dimensions of x", y.shape[-1], "Compare others by cka.")
     if normalize:
-        one, other = directions(x), directions(y, look=False)
+        item, other = directions(x), directions(y, look=False)
         y = y if other.whole else finite(y, name="y")
-        gap = one.rows * one.inverse.unsqueeze(-1) - other.rows * other.inverse.unsqueeze(-1)
-        if not (one.whole and other.whole):
-            real = (one.inverse > 0) & (other.inverse > 0)
+        gap = item.rows * item.inverse.unsqueeze(-1) - other.rows * other.inverse.unsqueeze(-1)
+        if not (item.whole and other.whole):
+            real = (item.inverse > 0) & (other.inverse > 0)
             mask = real if mask is None else real & mask
     else:
         gap = x - y
@@ -93,8 +93,8 @@ def cka(x: Tensor, y: Tensor, *, debiased: bool = False, mask: Tensor | None = N
     0.541518
     """
     x, y, mask = partners(x, y, mask, 4 if debiased else 2)
-    n, (x, y) = row_count(x, mask), (_centred(one, mask) for one in (x, y))
-    (k, l), less = (square_norms(one) for one in (x, y)), (n - 2).clamp_min(1)
+    n, (x, y) = row_count(x, mask), (_centred(item, mask) for item in (x, y))
+    (k, l), less = (square_norms(item) for item in (x, y)), (n - 2).clamp_min(1)
 
     def term(whole: Tensor, p: Tensor, q: Tensor) -> Tensor:
         if debiased:
@@ -131,7 +131,7 @@ def _squared_products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     else:
         a, b, both = gram(x.mT), gram(y.mT), x.mT @ y
         pairs = (a, a), (b, b), (both, both)
-    first, second, third = ((one * other).sum((-2, -1)) for one, other in pairs)
+    first, second, third = ((item * other).sum((-2, -1)) for item, other in pairs)
     return first, second, third
 
 

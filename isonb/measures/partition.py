@@ -40,8 +40,8 @@ def partition_score(x: Tensor, signs: str = "both", *, mask: Tensor | None = Non
     along = x @ (signed(axes) if signs == "canonical" else axes)
     both = [along, -along] if signs == "both" else [along]
     if mask is not None:
-        both = [one.masked_fill(~mask.unsqueeze(-1), -torch.inf) for one in both]
-    heights = torch.cat([one.logsumexp(-2) for one in both], -1)
+        both = [item.masked_fill(~mask.unsqueeze(-1), -torch.inf) for item in both]
+    heights = torch.cat([item.logsumexp(-2) for item in both], -1)
     if x.shape[-2] < x.shape[-1]:
         heights = torch.cat([heights, row_count(x, mask).log().unsqueeze(-1)], -1)
     score: Tensor = heights.amin(-1) - heights.amax(-1)

@@ -209,6 +209,7 @@ def measure_all(x: Tensor, names: Iterable[str] | None = None) -> dict[str, floa
     selected = [MEASURES[name] for name in (MEASURES if names is None else names)]
     sources = {measure.source: attempt(measure.source, x) for measure in selected}
     read = {
-        one.name: None if sources[one.source] is None else attempt(one.read, sources[one.source]) for one in selected
+        item.name: None if sources[item.source] is None else attempt(item.read, sources[item.source])
+        for item in selected
     }
     return {name: None if value is None else float(value) for name, value in read.items()}

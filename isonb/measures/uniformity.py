@@ -130,7 +130,7 @@ def _plain_log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
         sums = [checkpoint(_block, points, half, usable, start, chunk, use_reentrant=False) for start in starts]
     else:
         sums = [_block(points, half, usable, start, chunk) for start in starts]
-    total = torch.stack([one.logsumexp(-1) for one in sums], -1).logsumexp(-1)
+    total = torch.stack([item.logsumexp(-1) for item in sums], -1).logsumexp(-1)
     constant = total.detach()
     total = total + (pairs.log_mean(constant) - constant)  # the gradient is that of the sum, also where the value is 0
     return check_overflow(total.to(x.dtype))

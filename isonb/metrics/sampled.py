@@ -68,7 +68,7 @@ class Sampled(Base):
         generator = torch.Generator().manual_seed(hash((self.seed, self._draws, rank)) % 2**32)
         return torch.rand(count, generator=generator, dtype=torch.float64)
 
-    def _add(self, rows: Tensor, keys: Tensor, seen: Tensor) -> None:
+    def _add(self, rows: Tensor, keys: Tensor, tensor: Tensor) -> None:
         mine = self.rows if self.rows.shape[-1] else rows[:0]  # the first points give width and dtype
         if rows.numel() and rows.shape[-1] != mine.shape[-1]:
             fix = "Keep one metric for each kind of vector."
@@ -76,7 +76,7 @@ class Sampled(Base):
         if rows.numel():
             self.rows = torch.cat([mine, rows.to(mine)])
             self.keys = torch.cat([self.keys, keys.to(self.keys)])
-        self.seen = self.seen + seen.to(self.seen)
+        self.seen = self.seen + tensor.to(self.seen)
         if len(self.rows) > self.capacity:
             smallest = self.keys.topk(self.capacity, largest=False).indices.sort().values
             self.rows, self.keys = self.rows[smallest], self.keys[smallest]

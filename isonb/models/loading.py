@@ -162,8 +162,8 @@ class TokenizedSentences:
         for text, ids in zip(texts, tokens["input_ids"], strict=True):
             if not ids:
                 fail(InputError, "every sentence must give at least one token", repr(text), "Drop the empty sentence.")
-        words = [[not s or all(row) for s in row] for row in tokens["special_tokens_mask"]]
-        return cls(tokens["input_ids"], words, encoder.tokenizer.pad_token_id)
+        parts = [[not s or all(row) for s in row] for row in tokens["special_tokens_mask"]]
+        return cls(tokens["input_ids"], parts, encoder.tokenizer.pad_token_id)
 
     def __len__(self) -> int:
         return len(self.ids)

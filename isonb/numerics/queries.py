@@ -37,7 +37,7 @@ def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
         if result is not None:
             return *result, torch.ones((), dtype=torch.float64)
     finite(corpus, name="corpus")
-    size = power_of_two(torch.maximum(*(largest(one, (0, 1)) for one in (corpus, queries))))
+    size = power_of_two(torch.maximum(*(largest(item, (0, 1)) for item in (corpus, queries))))
     points, m = torch.cat([precise(queries), precise(corpus)]).div_(precise(size)), len(queries)
     row_ids = torch.arange(len(points), device=points.device)
     search = Search(points.unsqueeze(0), None)

@@ -159,7 +159,7 @@ class Skewness(_Sums):
         """Add the numbers another has seen. Returns self."""
         (n, a), (m, b) = self._parts[:2], (part.to(self._parts[0]) for part in other._parts[:2])
         mean = a + (b - a) * m / (n + m).clamp_min(1)
-        sums = (one + two.to(one) for one, two in zip(self._about(mean), other._about(mean.to(b)), strict=True))
+        sums = (first + two.to(first) for first, two in zip(self._about(mean), other._about(mean.to(b)), strict=True))
         self._parts = (n + m, mean, *sums)
         return self
 

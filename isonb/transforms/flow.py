@@ -249,7 +249,7 @@ def fit_flow(
         fail(ShapeError, "batch_size must be at least 2", batch_size, "The authors take 32.")
     flow = GlowFlow(d, levels=min(3, d.bit_length() - 1), seed=seed).to(x) if flow is None else flow
     learned = list(flow.parameters())
-    moments = [(torch.zeros_like(one), torch.zeros_like(one)) for one in learned]
+    moments = [(torch.zeros_like(item), torch.zeros_like(item)) for item in learned]
     for step, batch in enumerate(_batches(x, batch_size, epochs, seed), 1):
         if not bool(flow.begun):
             flow.begin(batch)
@@ -266,10 +266,10 @@ def _update(
 ) -> None:
     """A step of the released optimiser. torch's AdamW corrects the moments: its first steps are a third as long."""
     length = torch.stack([slope.norm() for slope in slopes]).norm().clamp_min(1)
-    for one, (mean, square), slope in zip(learned, moments, slopes, strict=True):
+    for item, (mean, square), slope in zip(learned, moments, slopes, strict=True):
         mean.lerp_(slope / length, 1 - 0.9)
         square.lerp_((slope / length).square(), 1 - 0.999)
-        one -= lr * (mean / (square.sqrt() + 1e-6) + DECAY * one)
+        item -= lr * (mean / (square.sqrt() + 1e-6) + DECAY * item)
 
 
 def _batches(x: Tensor, size: int, epochs: int, seed: int) -> Iterator[Tensor]:

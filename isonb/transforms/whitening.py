@@ -91,10 +91,10 @@ class Whitening(AffineTransform):
         return {"matrix": axes[:, :kept] / values[:kept].sqrt(), "rank": torch.tensor(rank)}
 
     def _remarks(self, n: int, d: int) -> list[str]:
-        wanted = self.k or d
-        if self.rank >= wanted:
+        expected = self.k or d
+        if self.rank >= expected:
             return super()._remarks(n, d)
-        kept = f"{self.rank} of the {wanted} directions asked for are kept: the {n} points vary in no more."
+        kept = f"{self.rank} of the {expected} directions asked for are kept: the {n} points vary in no more."
         return [kept, *super()._remarks(n, d)]
 
     def _apply(self, x: Tensor) -> Tensor:

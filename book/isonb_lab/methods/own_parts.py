@@ -44,19 +44,19 @@ def importing_from(folder: Path) -> Iterator[None]:
 
 def imported_modules(source: bytes) -> dict[str, Path]:
     """The modules outside the installed packages that a text imports, by name, and those that they import."""
-    found: dict[str, Path] = {}
+    results: dict[str, Path] = {}
     todo = [(source, "")]
     while todo:
         text, package = todo.pop()
         for name in _names(text, package):
-            if name in found or (path := _outside(name)) is None:
+            if name in results or (path := _outside(name)) is None:
                 continue
             importlib.import_module(name)
             _HELPERS.add(name)
-            found[name] = path
+            results[name] = path
             if path.suffix == ".py":
                 todo.append((path.read_bytes(), name if path.stem == "__init__" else name.rpartition(".")[0]))
-    return found
+    return results
 
 
 def digest(content: bytes, parts: Iterable[tuple[str, Path]]) -> str:
