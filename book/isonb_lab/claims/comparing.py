@@ -45,8 +45,8 @@ def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: 
     rows = []
     for name, values in gains.items():
         mean, test = student(values), tests.get(name)
-        told = (np.nan, np.nan, NO_SETTING) if test is None else (test.visible, test.p, WORDS[test.verdict])
-        rows.append((*name, mean.n, mean.estimate, mean.low, mean.high, *told))
+        lines = (np.nan, np.nan, NO_SETTING) if test is None else (test.visible, test.p, WORDS[test.verdict])
+        rows.append((*name, mean.n, mean.estimate, mean.low, mean.high, *lines))
     return pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p", "outcome"])
 
 

@@ -71,4 +71,4 @@ class Design:
     @property
     def others(self) -> set[str]:
         """The names of the studies whose runs its claims are judged on, too."""
-        return {one.runs_of for claim in self.claims for one in (*claim.premise, *claim.predictions)} - {""}
+        return {item.runs_of for claim in self.claims for item in (*claim.premise, *claim.predictions)} - {""}

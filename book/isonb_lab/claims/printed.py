@@ -85,14 +85,14 @@ def _fractions(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _keep(table: pd.DataFrame, filters: Mapping[str, Any], paper: str) -> pd.DataFrame:
-    for column, wanted in filters.items():
+    for column, expected in filters.items():
         if column not in table.columns:
-            known = ", ".join(table.columns)
-            raise PrintedError(f"a column of {paper} must be one of {known}; got {column!r}. Name one of them.")
-        values = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
-        there = sorted(table[column].unique())
-        if missing := [value for value in values if value not in there]:
-            known = ", ".join(map(repr, there))
-            raise PrintedError(f"{column} of {paper} must be one of {known}; got {missing[0]!r}. Name one of them.")
+            names = ", ".join(table.columns)
+            raise PrintedError(f"a column of {paper} must be one of {names}; got {column!r}. Name one of them.")
+        values = list(expected) if isinstance(expected, list | tuple | set) else [expected]
+        present = sorted(table[column].unique())
+        if missing := [value for value in values if value not in present]:
+            names = ", ".join(map(repr, present))
+            raise PrintedError(f"{column} of {paper} must be one of {names}; got {missing[0]!r}. Name one of them.")
         table = table[table[column].isin(values)]
     return table.reset_index(drop=True)

@@ -278,9 +278,9 @@ class Study:
     def _setting(self, verdict: Judgement) -> str:
         """The encoders, tasks and other settings of the runs behind a verdict, in words."""
         rows: list[Mapping[str, Any]] = []
-        for one in verdict.deciding:
-            home, part = self.home(one.prediction), one.prediction
-            suites = {home.suite_of(cell.name) for cell in one.cells if cell.outcome not in verdicts.SILENT}
+        for item in verdict.deciding:
+            home, part = self.home(item.prediction), item.prediction
+            suites = {home.suite_of(cell.name) for cell in item.cells if cell.outcome not in verdicts.SILENT}
             some = home.runs[home.runs["suite"].isin(suites)]
             if part.treatment:
                 rows += [settings for _, settings in treated_runs(some, part.treatment)]
@@ -288,7 +288,7 @@ class Study:
                 chosen = some[some["arm"].isin([arm for arm in part.arms if arm != PLAIN] or [PLAIN])]
                 rows += settings_of_rows(chosen if part.arms else some)
         if not rows:  # cells that are no suite of the study: their names say what they are of
-            cells = [cell.name for one in verdict.deciding for cell in one.cells if cell.interval is not None]
+            cells = [cell.name for item in verdict.deciding for cell in item.cells if cell.interval is not None]
             return ", ".join(dict.fromkeys(name.partition(",")[0] for name in cells if verdict.claim.kind == "runs"))
         return setting_in_words(rows, verdict.claim.treatments)
 
@@ -298,8 +298,8 @@ class Study:
 
     def suite_of(self, cell: str) -> str:
         """The suite of a cell, which may have a detail behind it: "CoLA" of "CoLA, raw"; a cell of no suite itself."""
-        known = [suite for suite in self.suites if cell == suite or cell.startswith(f"{suite},")]
-        return max(known, key=len, default=cell)
+        names = [suite for suite in self.suites if cell == suite or cell.startswith(f"{suite},")]
+        return max(names, key=len, default=cell)
 
     def _tested(self, prediction: Prediction) -> PredictionJudgement:
         suites = self._suites_of(prediction)

@@ -23,11 +23,11 @@ ASIDE = {"identity": " (identity)", "printed": " (printed numbers)", "runs": ""}
 def claim_rows(judged: Iterable[Judgement]) -> list[dict[str, Any]]:
     """One row a claim: its verdict, and how many of the cells that can tell lie on the claimed and the other side."""
     rows = []
-    for one in judged:
-        telling = [cell.outcome for cell in one.cells if cell.interval is not None]
+    for item in judged:
+        telling = [cell.outcome for cell in item.cells if cell.interval is not None]
         sides = [telling.count(side) for side in (SUPPORTED, CONTRADICTED)]
         counted = f"{sides[0]} · {sides[1]} of {len(telling)}" if telling else "–"
-        rows.append({"claim": _named(one.claim), "verdict": with_setting(one), "cells for · against": counted})
+        rows.append({"claim": _named(item.claim), "verdict": with_setting(item), "cells for · against": counted})
     return rows
 
 
@@ -49,34 +49,36 @@ def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[
     ``tested=False`` gives the cells that can't tell instead.
     """
     return [
-        {"claim": one.claim.number, "statement": one.claim.statement, "what": part.prediction.what}
+        {"claim": item.claim.number, "statement": item.claim.statement, "what": part.prediction.what}
         | row
-        | {"outcome": one.outcome_of(part, row["outcome"])}
-        for one in judged
-        for part in one.predictions
+        | {"outcome": item.outcome_of(part, row["outcome"])}
+        for item in judged
+        for part in item.predictions
         for row in (*map(cell_row, part.cells), *_mean(part))
         if (row["mean"] is not None) == tested
     ]
 
 
-def _mean(one: PredictionJudgement) -> list[dict[str, Any]]:
+def _mean(judgement: PredictionJudgement) -> list[dict[str, Any]]:
     """The row of the mean over the cells of a prediction, where there are several."""
-    if one.mean is None or sum(cell.interval is not None for cell in one.cells) < 2:
+    if judgement.mean is None or sum(cell.interval is not None for cell in judgement.cells) < 2:
         return []
-    how = "over seeds" if one.mean.method == "student" else "over cells"
-    mean = JudgedCell(f"{MEAN}, {how}", one.outcome, Reason.BOTH, "", one.mean.n, one.mean, one.visible)
+    how = "over seeds" if judgement.mean.method == "student" else "over cells"
+    mean = JudgedCell(
+        f"{MEAN}, {how}", judgement.outcome, Reason.BOTH, "", judgement.mean.n, judgement.mean, judgement.visible
+    )
     return [cell_row(mean) | {"reason": ""}]
 
 
 def cell_row(cell: JudgedCell) -> dict[str, Any]:
     """The numbers, outcome and reason of one cell."""
-    one = cell.interval
+    interval = cell.interval
     return {
         "cell": cell.name,
         "n": cell.n,
-        "mean": None if one is None else one.estimate,
-        "low": None if one is None else one.low,
-        "high": None if one is None else one.high,
+        "mean": None if interval is None else interval.estimate,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
         "visible": cell.visible,
         "outcome": cell.outcome,
         "reason": cell.words,

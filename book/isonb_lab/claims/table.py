@@ -84,19 +84,21 @@ def long_tables(
 
     A recording that isn't there counts as empty: the cells that its rows should fill are absent.
     """
-    held = [recorded(name, folder) for name in design.recordings if (folder / name).is_dir()] or [NO_RUNS]
-    every = pd.concat([one.runs for one in held], ignore_index=True).drop_duplicates("run_id", ignore_index=True)
+    recordings = [recorded(name, folder) for name in design.recordings if (folder / name).is_dir()] or [NO_RUNS]
+    every = pd.concat([item.runs for item in recordings], ignore_index=True).drop_duplicates(
+        "run_id", ignore_index=True
+    )
     settings = dict(zip(every["run_id"], settings_of_rows(every), strict=True))
-    defaults = _defaults(held)
+    defaults = _defaults(recordings)
     rows = []
-    for cell, run in filled(cells, held).items():
+    for cell, run in filled(cells, recordings).items():
         told = settings[run] if run else _without_nothing({**_usual(cell.given, defaults), **cell.given})
         if (arm := design.arm(told)) is not None:
             rows.append((cell.name, arm, _suite(design, told), run))
     plan = pd.DataFrame(rows, columns=PLAN)
     places = plan.dropna(subset="run_id").set_index("run_id")[["arm", "suite"]]
     runs = every[every["run_id"].isin(places.index)].copy().join(places, on="run_id").assign(source="recorded")
-    logged = pd.concat([one.series for one in held], ignore_index=True).drop_duplicates(SERIES[:3])
+    logged = pd.concat([item.series for item in recordings], ignore_index=True).drop_duplicates(SERIES[:3])
     return joined_tables(design, runs, logged, plan, live)
 
 
@@ -111,7 +113,7 @@ def joined_tables(
     tables = [(runs, logged), *(_live(design, suite, list(new), set(runs["run_id"])) for suite, new in live.items())]
     frames = [frame.dropna(axis=1, how="all") for frame, _ in tables if len(frame)]
     runs = _with_scores(pd.concat(frames, ignore_index=True).copy() if frames else runs)
-    series = pd.concat([one for _, one in tables], ignore_index=True)
+    series = pd.concat([item for _, item in tables], ignore_index=True)
     return runs, series.merge(runs[["run_id", "suite", "seed", "arm"]], on="run_id"), plan
 
 
@@ -147,18 +149,18 @@ def filled(plan: Sequence[PlannedCell], recordings: Sequence[Recorded]) -> dict[
     for cell in plan:
         cells.setdefault(_set(cell.given, every), cell)
     ids: dict[PlannedCell, str | None] = dict.fromkeys(cells.values())
-    for one in recordings:
-        there: dict[frozenset[tuple[str, str]], str] = {}
-        for run, settings in zip(one.runs["run_id"], settings_of_rows(one.runs), strict=True):
-            unset = {name: None for name in _usual(settings, one.defaults) if name in one.runs}
-            there.setdefault(_set(unset | settings, one.defaults), str(run))
-        ids = {cell: run or there.get(_set(cell.given, one.defaults)) for cell, run in ids.items()}
+    for recording in recordings:
+        present: dict[frozenset[tuple[str, str]], str] = {}
+        for run, settings in zip(recording.runs["run_id"], settings_of_rows(recording.runs), strict=True):
+            unset = {name: None for name in _usual(settings, recording.defaults) if name in recording.runs}
+            present.setdefault(_set(unset | settings, recording.defaults), str(run))
+        ids = {cell: run or present.get(_set(cell.given, recording.defaults)) for cell, run in ids.items()}
     return ids
 
 
 def _defaults(recordings: Sequence[Recorded]) -> dict[str, Settings]:
     """What several recordings say of the defaults; the first has the word."""
-    return {name: options for one in recordings[::-1] for name, options in one.defaults.items()}
+    return {name: options for recording in recordings[::-1] for name, options in recording.defaults.items()}
 
 
 def _usual(settings: Settings, defaults: Mapping[str, Settings]) -> dict[str, Any]:
@@ -171,8 +173,8 @@ def _usual(settings: Settings, defaults: Mapping[str, Settings]) -> dict[str, An
 def _set(settings: Settings, defaults: Mapping[str, Settings]) -> frozenset[tuple[str, str]]:
     """The settings that aren't at their default, as one value to compare."""
     usual = _usual(settings, defaults)
-    words = ((name, canonical(value)) for name, value in settings.items())
-    return frozenset((name, word) for name, word in words if name not in usual or word != canonical(usual[name]))
+    parts = ((name, canonical(value)) for name, value in settings.items())
+    return frozenset((name, word) for name, word in parts if name not in usual or word != canonical(usual[name]))
 
 
 def _without_nothing(settings: Settings) -> dict[str, Any]:

@@ -52,13 +52,15 @@ class Treated:
         if not pairs:
             return {}
         names = _names([settings for _, _, settings in pairs], self.treatment.varied)
-        found = {}
+        results = {}
         for detail, value in self.values.items():
             numbers = _numbers(study, value, [run for run, _, _ in pairs] + [other for _, other, _ in pairs if other])
             for (run, other, settings), name in zip(pairs, names, strict=True):
                 if run in numbers and (not other or other in numbers):
-                    found[f"{name}{detail}", int(settings["seed"])] = numbers[run] - (numbers[other] if other else 0.0)
-        return found
+                    results[f"{name}{detail}", int(settings["seed"])] = numbers[run] - (
+                        numbers[other] if other else 0.0
+                    )
+        return results
 
     def _rows(self, study: Any, treatment: Treatment) -> list[tuple[str, dict[str, Any]]]:
         return treated_runs(study.runs, treatment)
@@ -105,12 +107,12 @@ def setting_in_words(rows: Sequence[Settings], treatments: Sequence[Treatment]) 
     tasks = dict.fromkeys(task_name(str(row["task"])) for row in rows if row.get("task") is not None)
     others: dict[str, dict[str, None]] = {}
     for row in rows:
-        shown = {c: row[c] for one in treatments if one.has(row) for c in one.varied}
+        shown = {c: row[c] for treatment in treatments if treatment.has(row) for c in treatment.varied}
         for column, value in (shown | _nearest(row, treatments)).items():
             name, _, number = in_short(column, value).rpartition(" ")
             others.setdefault(name, {})[number] = None
-    told = [f"{name} {', '.join(sorted(values, key=_by_size))}".strip() for name, values in sorted(others.items())]
-    return "; ".join(filter(None, [", ".join(models), ", ".join(tasks), *told]))
+    lines = [f"{name} {', '.join(sorted(values, key=_by_size))}".strip() for name, values in sorted(others.items())]
+    return "; ".join(filter(None, [", ".join(models), ", ".join(tasks), *lines]))
 
 
 def _by_size(text: str) -> tuple[float, str]:
@@ -123,7 +125,9 @@ def _by_size(text: str) -> tuple[float, str]:
 def _nearest(row: Settings, treatments: Sequence[Treatment]) -> dict[str, Any]:
     """How a run differs from that of several treatments of its method that it is nearest to."""
     method = row.get("method.name", "none")
-    return min((one.differences(row) for one in treatments if one.method == method), key=len, default={})
+    return min(
+        (treatment.differences(row) for treatment in treatments if treatment.method == method), key=len, default={}
+    )
 
 
 def in_short(column: str, value: Any) -> str:

@@ -107,8 +107,8 @@ class JudgedCell:
     @property
     def words(self) -> str:
         """The reason as a table says it."""
-        one = self.interval
-        ends = "" if one is None else f"{one.level:.0%} interval [{one.low:.4g}, {one.high:.4g}]"
+        interval = self.interval
+        ends = "" if interval is None else f"{interval.level:.0%} interval [{interval.low:.4g}, {interval.high:.4g}]"
         return str(self.reason).format(ends=ends, about=self.about, n=self.n)
 
 
@@ -210,17 +210,17 @@ class Claim:
     @property
     def treatments(self) -> tuple[Treatment, ...]:
         """Those of its predictions, and of what these compare them with."""
-        parts = [one for one in (*self.premise, *self.predictions) if one.treatment]
-        every = [one.treatment for one in parts] + [getattr(one.evidence, "base", None) for one in parts]
-        return tuple(one for one in every if one)
+        parts = [item for item in (*self.premise, *self.predictions) if item.treatment]
+        every = [item.treatment for item in parts] + [getattr(item.evidence, "base", None) for item in parts]
+        return tuple(item for item in every if item)
 
     def __post_init__(self) -> None:
         _one_of("kind", self.kind, KINDS)
 
 
-def _one_of(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        fail(ClaimError, f"{name} must be one of {', '.join(known)}", repr(value), "Choose one of these.")
+def _one_of(name: str, value: str, names: Sequence[str]) -> None:
+    if value not in names:
+        fail(ClaimError, f"{name} must be one of {', '.join(names)}", repr(value), "Choose one of these.")
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class Judgement:
     @property
     def cells(self) -> tuple[JudgedCell, ...]:
         """The cells of all predictions."""
-        return tuple(cell for one in self.predictions for cell in one.cells)
+        return tuple(cell for prediction in self.predictions for cell in prediction.cells)
 
     def outcome_of(self, part: PredictionJudgement, outcome: str = "") -> str:
         """An outcome of a prediction, or of one of its cells: of runs at another setting it was seen here, or not."""
@@ -275,7 +275,7 @@ class Judgement:
     @property
     def decided(self) -> bool:
         """Whether runs with the claim's treatment settle it."""
-        own = not self.claim.treatments or any(one.prediction.treatment for one in self.deciding)
+        own = not self.claim.treatments or any(item.prediction.treatment for item in self.deciding)
         return own and self.outcome in (SUPPORTED, CONTRADICTED, DEPENDS)
 
     @property
@@ -283,7 +283,7 @@ class Judgement:
         """The outcome in words: "depends on the encoder" names what on."""
         if self.outcome != DEPENDS:
             return self.outcome
-        on = dict.fromkeys(one.prediction.depends for one in self.deciding if one.outcome == DEPENDS)
+        on = dict.fromkeys(item.prediction.depends for item in self.deciding if item.outcome == DEPENDS)
         return f"{DEPENDS} on {' and '.join(on)}"
 
 
@@ -374,7 +374,7 @@ def judge_prediction(
         every = set(outcomes) == {SUPPORTED}
         outcome = CONTRADICTED if against <= (1 - LEVEL) / 2 else SUPPORTED if every else INCONCLUSIVE
     else:
-        most = (one for one in (SUPPORTED, CONTRADICTED) if 2 * outcomes.count(one) > len(outcomes))
+        most = (item for item in (SUPPORTED, CONTRADICTED) if 2 * outcomes.count(item) > len(outcomes))
         outcome = next(most, INCONCLUSIVE)
         against = float(outcome != CONTRADICTED)
     return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.visible, against, without)
@@ -402,14 +402,14 @@ def judge(
     don't show isn't testable: there is no gain that could be lost.
     """
     every = (*premise, *predictions)
-    bound = [one for one in predictions if one.prediction.treatment] if claim.treatments else list(predictions)
+    bound = [item for item in predictions if item.prediction.treatment] if claim.treatments else list(predictions)
     outcome = together(bound)
-    if not claim.treatments or outcome == CONTRADICTED or all(one.outcome != NOT_TESTABLE for one in bound):
-        shown = all(one.outcome == SUPPORTED for one in premise)
+    if not claim.treatments or outcome == CONTRADICTED or all(item.outcome != NOT_TESTABLE for item in bound):
+        shown = all(item.outcome == SUPPORTED for item in premise)
         return Judgement(claim, outcome if shown else NOT_TESTABLE, every, tuple(bound))
-    rest = [one for one in predictions if not one.prediction.treatment]
+    rest = [item for item in predictions if not item.prediction.treatment]
     outcome = together(rest)
-    deciding = [one for one in rest if one.outcome == outcome] if outcome in (CONTRADICTED, DEPENDS) else rest
+    deciding = [item for item in rest if item.outcome == outcome] if outcome in (CONTRADICTED, DEPENDS) else rest
     return Judgement(claim, ELSEWHERE[outcome], every, tuple(deciding))
 
 
@@ -420,8 +420,8 @@ def together(predictions: Sequence[PredictionJudgement]) -> str:
     method first. What depends on something in a prediction does so in the claim. Predictions that differ otherwise
     leave it inconclusive: what can be tested doesn't settle it.
     """
-    outcomes = [one.outcome for one in predictions]
-    told = {f"{k}": one.against for k, one in enumerate(predictions) if one.outcome != NOT_TESTABLE}
+    outcomes = [item.outcome for item in predictions]
+    told = {f"{k}": item.against for k, item in enumerate(predictions) if item.outcome != NOT_TESTABLE}
     adjusted = holm(told) if told else {}
     if any(predictions[int(k)].outcome == CONTRADICTED and p <= (1 - LEVEL) / 2 for k, p in adjusted.items()):
         return CONTRADICTED
@@ -429,7 +429,7 @@ def together(predictions: Sequence[PredictionJudgement]) -> str:
         return DEPENDS
     if not told:
         return NOT_TESTABLE
-    return SUPPORTED if all(one == SUPPORTED for one in outcomes) else INCONCLUSIVE
+    return SUPPORTED if all(item == SUPPORTED for item in outcomes) else INCONCLUSIVE
 
 
 def _over(telling: Sequence[JudgedCell], units: Units) -> Interval:

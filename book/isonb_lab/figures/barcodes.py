@@ -27,8 +27,8 @@ def bar_frame(cloud: Tensor, longest: float) -> pd.DataFrame:
 
 def edge_frame(cloud: Tensor, longest: float) -> pd.DataFrame:
     """Every edge not longer than ``longest``: its ends, ``length``, and whether the spanning ``tree`` has it."""
-    _, found = h0_barcode(cloud, return_edges=True)
-    tree = {tuple(sorted(edge)) for edge in found.tolist()}
+    _, result = h0_barcode(cloud, return_edges=True)
+    tree = {tuple(sorted(edge)) for edge in result.tolist()}
     pairs = [(i, j) for i in range(len(cloud)) for j in range(i + 1, len(cloud))]
     rows = [
         (*cloud[i].tolist(), *cloud[j].tolist(), float((cloud[i] - cloud[j]).norm()), (i, j) in tree) for i, j in pairs

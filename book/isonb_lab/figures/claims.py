@@ -71,17 +71,17 @@ def slots(parts: Sequence[str], across: int = ACROSS) -> list[tuple[float, int]]
     >>> slots(["a", "a", "b", "b", "b"], across=3)
     [(0.0, 0), (1.0, 0), (0.0, 1), (1.0, 1), (2.0, 1)]
     """
-    found: list[tuple[float, int]] = []
+    results: list[tuple[float, int]] = []
     x, line = 0.0, 0
     for k, part in enumerate(parts):
         if k and part != parts[k - 1]:
-            left = next((n for n, one in enumerate(parts[k:]) if one != part), len(parts) - k)
+            left = next((n for n, item in enumerate(parts[k:]) if item != part), len(parts) - k)
             x, line = (x + 0.5, line) if x + 0.5 + left <= across else (0.0, line + 1)
         elif x + 1 > across:
             x, line = 0.0, line + 1
-        found.append((x, line))
+        results.append((x, line))
         x += 1
-    return found
+    return results
 
 
 def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) -> Any:
@@ -147,7 +147,7 @@ def _color() -> alt.Color:
 
 def _shape() -> alt.Shape:
     outcomes = list(OUTCOME_COLORS)
-    scale = alt.Scale(domain=outcomes, range=[OUTCOME_SHAPES[one] for one in outcomes])
+    scale = alt.Scale(domain=outcomes, range=[OUTCOME_SHAPES[outcome] for outcome in outcomes])
     return alt.Shape("outcome:N", title=None, scale=scale, sort=outcomes, legend=alt.Legend(orient="top", columns=4))
 
 
@@ -184,8 +184,8 @@ def _verdict(part: pd.DataFrame) -> dict[str, Any]:
     ]
     telling = part[part["outcome"].isin(TELLING)]
     verdict, words, remark = part.iloc[0][["verdict", "words", "remark"]]
-    told = f"{sides[0]} for, {sides[1]} against, of {len(telling)}" if len(telling) else "none can tell"
-    return {"outcome": verdict, "verdict": words, "cells": told, "remark": remark or "–"}
+    text = f"{sides[0]} for, {sides[1]} against, of {len(telling)}" if len(telling) else "none can tell"
+    return {"outcome": verdict, "verdict": words, "cells": text, "remark": remark or "–"}
 
 
 def _cell(row: dict[str, Any]) -> dict[str, Any]:
@@ -214,15 +214,15 @@ def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
     predictions has one row, whose cell has no name and whose reason is the claim's remark: no table must lose it.
     """
     rows = []
-    for one in judged:
-        claim = one.claim
-        told = (claim.number, claim.statement, claim.kind, one.outcome, with_setting(one), claim.remark)
-        head = dict(zip(HEAD, (design.name, design.page, *told), strict=True))
-        for tested in one.predictions:
+    for item in judged:
+        claim = item.claim
+        lines = (claim.number, claim.statement, claim.kind, item.outcome, with_setting(item), claim.remark)
+        head = dict(zip(HEAD, (design.name, design.page, *lines), strict=True))
+        for tested in item.predictions:
             what = {"what": tested.prediction.what, "trained": tested.prediction.trained}
             for cell in tested.cells:
-                rows.append(head | what | cell_row(cell) | {"outcome": one.outcome_of(tested, cell.outcome)})
-        if not one.cells:
-            blank = cell_row(JudgedCell("", one.outcome, Reason.NO_RUNS)) | {"reason": claim.remark}
+                rows.append(head | what | cell_row(cell) | {"outcome": item.outcome_of(tested, cell.outcome)})
+        if not item.cells:
+            blank = cell_row(JudgedCell("", item.outcome, Reason.NO_RUNS)) | {"reason": claim.remark}
             rows.append(head | {"what": "", "trained": False} | blank)
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -72,11 +72,11 @@ class Errata:
             fail(InputError, f"kind must be one of {', '.join(KINDS)}", repr(kind), "Name one of them.")
         if len(readings) != 2:
             fail(InputError, "an entry must have two readings", len(readings), "Give theirs, then ours.")
-        words = [word.replace("_", " ") for word in readings]
+        parts = [word.replace("_", " ") for word in readings]
         theirs, ours = (float(value) for value in readings.values())
         row = {"entry": name, "kind": kind, "theirs": theirs, "ours": ours, "apart": apart(theirs, ours)}
-        self.rows.append({**row, "reading": words[0], "other": words[1]})
-        print(f"{name}\n{words[0]}: {theirs:.4g}\n{words[1]}: {ours:.4g}")
+        self.rows.append({**row, "reading": parts[0], "other": parts[1]})
+        print(f"{name}\n{parts[0]}: {theirs:.4g}\n{parts[1]}: {ours:.4g}")
 
     def frame(self) -> pd.DataFrame:
         """One row an entry: ``entry``, ``kind``, ``theirs``, ``ours``, ``apart`` and the words of both readings."""
@@ -128,8 +128,8 @@ def cells_over_the_bound(scores: pd.DataFrame, shares: pd.DataFrame) -> tuple[in
     over = 0
     for row in scores.to_dict("records"):
         name, d = WIDTHS[row["model"]]
-        there = (shares["model"] == name) & (shares["task"] == row["task"]) & shares["metric"].str.startswith("EV_")
-        ev = shares[there & (shares["method"] == STATES[row["method"]])].sort_values("metric")["value"].tolist()
+        present = (shares["model"] == name) & (shares["task"] == row["task"]) & shares["metric"].str.startswith("EV_")
+        ev = shares[present & (shares["method"] == STATES[row["method"]])].sort_values("metric")["value"].tolist()
         over += row["value"] > highest_isoscore(ev, d)
     return over, len(scores)
 

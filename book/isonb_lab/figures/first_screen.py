@@ -102,8 +102,8 @@ class Square:
         return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{STYLE}{"".join(parts)}</svg>'
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{view} {self.pair(view):.2f}" for view in VIEWS)
-        return f"Square of {len(self.texts)} sentences; the cosine of the first and the last: {said}"
+        text = ", ".join(f"{view} {self.pair(view):.2f}" for view in VIEWS)
+        return f"Square of {len(self.texts)} sentences; the cosine of the first and the last: {text}"
 
 
 def _short(cosine: float) -> str:

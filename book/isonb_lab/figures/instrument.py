@@ -114,12 +114,12 @@ class Instrument:
         cosines = (unit[pairs[:, 0]] * unit[pairs[:, 1]]).sum(-1).round(decimals=TIES)
         nearest, alike = nearest_by_cosine(rows, 2)
         first = [(i, j) for a, b in twins for i, j in ((a, b), (b, a)) if int(nearest[i, 0]) == j]
-        found = [i for i, _ in first if alike[i, 0] > alike[i, 1] + 10**-TIES]
+        results = [i for i, _ in first if alike[i, 0] > alike[i, 1] + 10**-TIES]
         return {
             "isoscore": float(isoscore(rows)),
             "mean_cosine": float(mean_cosine(rows)),
             "cosine": pair_score(cosines, (torch.arange(len(pairs)) < len(twins)).double(), True),
-            "search": len(found) / (2 * len(twins)),
+            "search": len(results) / (2 * len(twins)),
             "classifier": self._topics_right(around),
         }
 

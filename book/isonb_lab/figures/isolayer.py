@@ -55,9 +55,9 @@ def border_frames(cloud: Tensor, labels: Tensor, names: Sequence[str], places: S
     for name in names:
         for t in places:
             at = cloud @ plane_layer(name, t, cloud).T
-            found = border_facts(at, labels)
+            result = border_facts(at, labels)
             dots += [(name, t, f"class {c}", *p) for c, p in zip(labels.tolist(), at.tolist(), strict=True)]
-            told.append((name, t, ", ".join(f"{k} {v:.3f}" for k, v in found.items())))
+            told.append((name, t, ", ".join(f"{k} {v:.3f}" for k, v in result.items())))
     return (
         pd.DataFrame(dots, columns=["layer", "t", "class", "x", "y"]).round(3),
         pd.DataFrame(told, columns=["layer", "t", "told"]),

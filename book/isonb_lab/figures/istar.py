@@ -24,7 +24,7 @@ def cloud_frames(
     """
     moved = {(name, t): change(cloud, t) for name, change in changes.items() for t in places}
     spots = [(*at, *point) for at, x in moved.items() for point in x.tolist()]
-    scores = [(*at, *one) for at, x in moved.items() for one in readings(x).items()]
+    scores = [(*at, *reading) for at, x in moved.items() for reading in readings(x).items()]
     return (
         pd.DataFrame(spots, columns=["change", "t", "x", "y"]).round(2),
         pd.DataFrame(scores, columns=["change", "t", "score", "reading"]).round(4),

@@ -42,9 +42,9 @@ def told(outcomes: Iterable[str], where: str) -> str:
     >>> told([], "sets")
     'no runs'
     """
-    found = list(outcomes)
-    counts = [f"{word} in {found.count(word)}" for word in WORDS if word in found]
-    return f"{', '.join(counts)} of {len(found)} {where}" if found else "no runs"
+    result = list(outcomes)
+    counts = [f"{word} in {result.count(word)}" for word in WORDS if word in result]
+    return f"{', '.join(counts)} of {len(result)} {where}" if result else "no runs"
 
 
 def evidence_map(frame: pd.DataFrame, *, arms: Sequence[str], cells: Sequence[str], height: int = 22) -> Any:

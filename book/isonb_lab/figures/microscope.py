@@ -123,11 +123,11 @@ def _panel(readings: pd.DataFrame) -> Any:
     chart = alt.Chart(readings, width=420, height=120).transform_filter(here)
     chart = chart.transform_calculate(guess=f"datum.score == '{SCORES[0]}' ? guess0 : guess1")
     row = alt.Y("score:N", sort=SCORES, title=None, axis=None)
-    told = (
+    text = (
         "datum.score + ': you guess ' + format(datum.guess, '.2f') + (reveal ? ', it is ' + "
         "format(datum.truth, '.2f') + '; round: ' + format(datum.round, '.2f') : '')"
     )
-    words = chart.transform_calculate(told=told).mark_text(align="left", dy=-19).encode(row, text="told:N")
+    words = chart.transform_calculate(told=text).mark_text(align="left", dy=-19).encode(row, text="told:N")
     words = words.encode(x=alt.value(0))
     named = dict(zip(("guess", "truth", "round"), MARKS, strict=True))
     for field, name in named.items():
@@ -168,8 +168,8 @@ def views(x: Tensor) -> dict[str, Tensor]:
     >>> list(views(torch.eye(4, dtype=torch.float64)))
     ['plain', 'centred', 'whitened', 'SoftDecayed']
     """
-    made = (x, ZeroMean().fit_transform(x), SoftZCA(eps="auto").fit_transform(x), soft_decay(x))
-    return dict(zip(VIEWS, made, strict=True))
+    output = (x, ZeroMean().fit_transform(x), SoftZCA(eps="auto").fit_transform(x), soft_decay(x))
+    return dict(zip(VIEWS, output, strict=True))
 
 
 def found_first(x: Tensor, pairs: Sequence[tuple[int, int]]) -> list[bool]:
@@ -229,15 +229,15 @@ class Microscope:
         self.lists = [self._layer(layer, k) for layer in layers]
 
     def _layer(self, layer: Tensor, k: int) -> dict[int, list[list[Entry]]]:
-        found = {name: nearest_by_cosine(x, k) for name, x in views(layer).items()}
-        plain = found["plain"][0]
+        results = {name: nearest_by_cosine(x, k) for name, x in views(layer).items()}
+        plain = results["plain"][0]
         return {
             i: [
                 [
                     Entry(j, c, j not in plain[i].tolist(), self.kin.get((i, j), ""))
                     for j, c in zip(index[i].tolist(), cosine[i].tolist(), strict=True)
                 ]
-                for index, cosine in found.values()
+                for index, cosine in results.values()
             ]
             for i in self.picks
         }
@@ -294,5 +294,5 @@ class Microscope:
         return f"Microscope({len(self.picks)} of {len(self.texts)} sentences, {len(self.lists)} layers)"
 
 
-def _text(words: str) -> str:
-    return html.escape(words, quote=True)
+def _text(text: str) -> str:
+    return html.escape(text, quote=True)

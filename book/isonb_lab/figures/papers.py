@@ -42,7 +42,7 @@ def joined_reported(
 ) -> pd.DataFrame:
     """:func:`reported` where each model has a baseline of its own: ``models`` maps the baseline's name to the model."""
     gains = [reported(paper, table, method=method, base=base, metrics=metrics) for base in models]
-    return pd.concat([one[one.model == model] for one, model in zip(gains, models.values(), strict=True)])
+    return pd.concat([item[item.model == model] for item, model in zip(gains, models.values(), strict=True)])
 
 
 def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:

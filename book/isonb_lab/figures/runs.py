@@ -40,7 +40,7 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))
     order: dict[str, Any] = {"title": None, "sort": list(LOSSES.values())}
     color = alt.Color("loss:N", **order)
-    told = ["loss", "rate", "update", alt.Tooltip("value", format=".4f")]
+    texts = ["loss", "rate", "update", alt.Tooltip("value", format=".4f")]
     parts = [_means(frame).assign(kind="line")]
     parts += [] if stops is None else [_means(stops).assign(kind="stop")]
     both = pd.concat(parts, ignore_index=True)
@@ -51,7 +51,7 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
         lines = base.transform_filter("datum.kind == 'line'").mark_line()
         marks = base.transform_filter("datum.kind == 'stop'").mark_point(size=90, filled=True, shape="diamond")
         how = (x, y, color, dash("loss:N", sort=order["sort"], legend=None))
-        drawn = [lines.encode(*how), marks.encode(*how, tooltip=told)]
+        drawn = [lines.encode(*how), marks.encode(*how, tooltip=texts)]
         column = alt.Column("rate:N", sort=sorted(set(both["rate"]), key=float), title=f"{what}, by learning rate")
         rows.append(alt.layer(*drawn, data=both[both["what"] == what]).facet(column=column))
     chart = alt.vconcat(*rows)

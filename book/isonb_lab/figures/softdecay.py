@@ -89,7 +89,7 @@ def span_bound(cloud: Tensor, radius: Any) -> Any:
         (k, *p, *f) for k, feet in enumerate(_feet(cloud)) for p, f in zip(cloud.tolist(), feet.tolist(), strict=True)
     ]
     spots = pd.DataFrame(dots, columns=["k", "x", "y", "x2", "y2"]).round(3)
-    told = [(k, f"{WORDS[k]}; farthest point {far:.2f}") for k, far in enumerate(farthest(cloud))]
+    lines = [(k, f"{WORDS[k]}; farthest point {far:.2f}") for k, far in enumerate(farthest(cloud))]
     size: dict[str, Any] = {"width": 470, "height": 338}
     ends = 1.12 * first
     x = alt.X("x:Q", scale=alt.Scale(domain=[-ends, ends], nice=False), axis=None)
@@ -105,7 +105,7 @@ def span_bound(cloud: Tensor, radius: Any) -> Any:
     ring = alt.Chart(angles, **size).transform_filter(f"{keep} == 0")
     ring = ring.transform_calculate(x="C * cos(datum.angle)", y="C * sin(datum.angle)")
     here = alt.Chart(spots, **size).transform_filter(f"datum.k == {keep}")
-    words = alt.Chart(pd.DataFrame(told, columns=["k", "told"]), **size).transform_filter(f"datum.k == {keep}")
+    words = alt.Chart(pd.DataFrame(lines, columns=["k", "told"]), **size).transform_filter(f"datum.k == {keep}")
     chart = alt.layer(
         strip.mark_line(**border).encode(x, y, alt.Detail("sign:N")),
         ring.mark_line(**border).encode(x, y, alt.Order("angle:Q")),
@@ -194,8 +194,8 @@ def layer_histogram(values: Mapping[int, Tensor], told: Mapping[int, str]) -> An
     """The singular values of each layer over the largest, the median dashed, a line of text; a slider for the layer."""
     bins = np.linspace(0, 1, 41)
     bars, words = [], []
-    for layer, found in values.items():
-        share = (found / found.max()).numpy()
+    for layer, result in values.items():
+        share = (result / result.max()).numpy()
         height, _ = np.histogram(share, bins, density=True)
         bars += [(layer, a, b, h) for a, b, h in zip(bins, bins[1:], height, strict=False)]
         words.append((layer, float(np.median(share)), f"layer {layer}: {told[layer]}"))
@@ -228,9 +228,9 @@ def depth_rows(source: str, task: str, rows: pd.DataFrame, labels: Mapping[str, 
     Student's 95% interval; one run alone has none.
     """
     long = rows.assign(depth=rows["layer"] / rows["layer"].max()).rename(columns=dict(labels))
-    found = intervals(long.melt("depth", list(labels.values()), var_name="measure"), ["measure", "depth"])
-    found = found.rename(columns={"mean": "value"}).assign(source=source, task=task)
-    return found[["source", "task", "measure", "depth", "value", "low", "high"]]
+    result = intervals(long.melt("depth", list(labels.values()), var_name="measure"), ["measure", "depth"])
+    result = result.rename(columns={"mean": "value"}).assign(source=source, task=task)
+    return result[["source", "task", "measure", "depth", "value", "low", "high"]]
 
 
 def by_depth(rows: pd.DataFrame, *, measures: Sequence[str], grey: str) -> Any:

@@ -59,12 +59,12 @@ def load(path: Path | None = None) -> Bench:
     """
     path = RECORDINGS_FOLDER / "bench.json" if path is None else path
     try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        rows = pd.DataFrame(found.pop("rows", []), columns=[*COLUMNS, *TIMES])
-        peaks = pd.DataFrame(found.pop("memory", []), columns=[*PEAKS])
+        result = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        rows = pd.DataFrame(result.pop("rows", []), columns=[*COLUMNS, *TIMES])
+        peaks = pd.DataFrame(result.pop("memory", []), columns=[*PEAKS])
     except (ValueError, AttributeError, TypeError) as error:
         raise PageError(f"{path.name} must be a record of make bench; got {error}. Publish it again.") from error
-    return Bench(rows.astype({"suite": str, "yardstick": bool}), peaks, found)
+    return Bench(rows.astype({"suite": str, "yardstick": bool}), peaks, result)
 
 
 def furthest(bench: Bench) -> pd.DataFrame:
@@ -97,14 +97,14 @@ def spent(rounds: list[float]) -> str:
 def grown(bench: Bench, along: str = "n") -> pd.DataFrame:
     """Least times by size: measure, n, d, error, by ("isonb" or "peer"), name (of the peer), ms, rounds (in words)."""
     rows = bench.rows[bench.rows["suite"].str.startswith(GROWTH[along])]
-    found = []
+    results = []
     for row in rows.to_dict("records"):
         n, d = map(int, row["size"].split(" x "))
         same = {"measure": row["what"], "n": n, "d": d, "error": row["error"]}
         for by, name, part in (("isonb", "isonb", "ours"), ("peer", row["peer"], "peer")):
             told = {"ms": row[f"{part}_ms"], "rounds": spent(row[f"{part}_rounds_ms"])}
-            found.append(same | {"by": by, "name": name} | told)
-    return pd.DataFrame(found, columns=["measure", "n", "d", "error", "by", "name", "ms", "rounds"])
+            results.append(same | {"by": by, "name": name} | told)
+    return pd.DataFrame(results, columns=["measure", "n", "d", "error", "by", "name", "ms", "rounds"])
 
 
 def exponent(part: pd.DataFrame, by: str, along: str = "n") -> float | None:
@@ -195,19 +195,19 @@ def answer(bench: Bench) -> str:
         return f"Of speed {NOTHING} yet. {HOW}"
     others = rows[rows["kind"] == PEERS]
     faster = others[others["faster"] > 1]
-    told = []
+    lines = []
     if len(others):
-        told.append(
+        lines.append(
             f"isonb is faster than the other code in {len(faster)} of {len(others)} comparisons, at the median "
             f"{times(others['faster'].median())} as fast, at best {times(others['faster'].max())}, "
             f"at worst {times(others['faster'].min())}."
         )
     aims = rows[rows["verdict"].isin(["reached", "missed"])]
     if len(aims):
-        told.append(f"It reaches {(aims['verdict'] == 'reached').sum()} of {len(aims)} goals.")
+        lines.append(f"It reaches {(aims['verdict'] == 'reached').sum()} of {len(aims)} goals.")
     wrong = int((rows["verdict"] == "WRONG").sum())
-    told.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.")
-    return " ".join(told)
+    lines.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.")
+    return " ".join(lines)
 
 
 def place(bench: Bench) -> str:
@@ -282,14 +282,14 @@ def growth(bench: Bench, along: str = "n") -> Any:
 
 def slopes(bench: Bench, along: str = "n") -> list[dict[str, Any]]:
     """Exponents of n (or d) over the larger half of the sizes, ours beside the peer's, and the ratio at the largest."""
-    found, other = [], "d" if along == "n" else "n"
+    result, other = [], "d" if along == "n" else "n"
     for (measure, size), part in grown(bench, along).groupby(["measure", other], sort=False):
         largest = part[part[along] == part[along].max()].set_index("by")
-        one = {"measure": measure, other: size, "isonb": exponent(part, "isonb", along)}
-        one |= {"against": largest.loc["peer", "name"], "theirs": exponent(part, "peer", along)}
-        one |= {f"largest {along}": int(part[along].max())}
-        found.append(one | {"times faster there": float(largest.loc["peer", "ms"] / largest.loc["isonb", "ms"])})
-    return found or [{"measure": NOTHING}]
+        items = {"measure": measure, other: size, "isonb": exponent(part, "isonb", along)}
+        items |= {"against": largest.loc["peer", "name"], "theirs": exponent(part, "peer", along)}
+        items |= {f"largest {along}": int(part[along].max())}
+        result.append(items | {"times faster there": float(largest.loc["peer", "ms"] / largest.loc["isonb", "ms"])})
+    return result or [{"measure": NOTHING}]
 
 
 def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
@@ -310,7 +310,7 @@ def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
 
 def memory(bench: Bench) -> list[dict[str, str]]:
     """What calls need beside their input, and the bounds."""
-    found = [
+    results = [
         {
             "call": row["what"],
             "size": row["size"],
@@ -322,7 +322,7 @@ def memory(bench: Bench) -> list[dict[str, str]]:
         }
         for row in bench.memory.to_dict("records")
     ]
-    return found or [{"call": NOTHING}]
+    return results or [{"call": NOTHING}]
 
 
 def machine(bench: Bench) -> list[dict[str, str]]:

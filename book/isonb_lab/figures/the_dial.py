@@ -43,7 +43,7 @@ def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
     rows = tables["parts"]
     rows = rows[(rows["encoder"] == "smollm2") & (rows["reader"] == reader)]
     rows = rows.assign(layer="layer " + rows["layer"].astype(str))
-    layers = [f"layer {layer}" for layer in sorted({int(one.split()[1]) for one in rows["layer"]})]
+    layers = [f"layer {layer}" for layer in sorted({int(item.split()[1]) for item in rows["layer"]})]
     bars = (
         alt.Chart(rows)
         .mark_point(filled=True, size=60)
@@ -105,8 +105,8 @@ def row(
     **where: Any,
 ) -> pd.Series[Any]:
     """The row of one reader, encoder, layer, fit and pool in a recorded table; ``where``: other columns."""
-    wanted = pd.Series({"reader": reader, "encoder": encoder, "layer": layer, "fit": fit, "pool": pool, **where})
-    return table[(table[wanted.index] == wanted).all(axis=1)].iloc[0]
+    expected = pd.Series({"reader": reader, "encoder": encoder, "layer": layer, "fit": fit, "pool": pool, **where})
+    return table[(table[expected.index] == expected).all(axis=1)].iloc[0]
 
 
 def interval(row: pd.Series[Any], name: str = "gain", digits: int = 3) -> str:
@@ -130,14 +130,14 @@ def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]], digits: in
 
     Not for retrieval: its fit held the questions that it was tried on, and its texts were cut.
     """
-    made = []
+    output = []
     for encoder, layer in ((encoder, layer) for encoder, some in layers.items() for layer in some):
         for reader in ("similarity", "threshold", "neighbours", "linear head"):
             gained, without = (
                 at(scores, reader, "whitening", plan.PART_PLACE, encoder=encoder, layer=layer, pool=pool)
                 for pool in plan.POOLS
             )
-            made.append(
+            output.append(
                 {
                     "model": f"{KINDS_OF_MODEL[encoder]} ({encoder}), layer {layer}",
                     "reader": reader,
@@ -146,7 +146,7 @@ def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]], digits: in
                     f"without the first token, p = {plan.PART_PLACE}": interval(without, digits=digits),
                 }
             )
-    return made
+    return output
 
 
 def _to_do(gained: pd.Series[Any], without: pd.Series[Any]) -> str:

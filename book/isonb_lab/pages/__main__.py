@@ -118,8 +118,8 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             return f"{len(made)} notebooks without solutions are in _build/student."
         case "play":
             kept = [str(path.relative_to(book.root)) for path in write_copies(book, chapters, force=arguments.force)]
-            told = f" Kept as you left them: {', '.join(kept)}." if kept else ""
-            return f"Open _build/lab/start.ipynb in JupyterLab.{told}"
+            text = f" Kept as you left them: {', '.join(kept)}." if kept else ""
+            return f"Open _build/lab/start.ipynb in JupyterLab.{text}"
         case "slides":
             page = write_slides(book)
             return f"Open {page.relative_to(book.root)} in a browser; no network is needed."

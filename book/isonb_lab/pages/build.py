@@ -47,8 +47,8 @@ def html(book: Book) -> Path:
             sphinx.wait()
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        told = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line] or lines[-30:]
-        raise BuildError(f"jupyter-book found problems (exit code {code}):\n" + "\n".join(told))
+        texts = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line] or lines[-30:]
+        raise BuildError(f"jupyter-book found problems (exit code {code}):\n" + "\n".join(texts))
     if apart:
         shutil.rmtree(book.build / "handout", ignore_errors=True)
         (output / "_build" / "html").rename(book.build / "handout")

@@ -63,11 +63,11 @@ class Chapter:
             raise ChapterError(f"{self.name}: _toc.yml lists a chapter without a source; write {self.name}.md.")
         notebook = jupytext.reads(self.source.read_text(encoding="utf-8"), fmt="md:myst")
         notebook.nbformat, notebook.nbformat_minor = 4, 5
-        seen: set[str] = set()
+        visited: set[str] = set()
         for number, cell in enumerate(notebook.cells):
             digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
-            cell["id"] = digest if digest not in seen else f"{digest}-{number}"
-            seen.add(digest)
+            cell["id"] = digest if digest not in visited else f"{digest}-{number}"
+            visited.add(digest)
         return notebook
 
     def fresh(self) -> Any:
@@ -160,11 +160,11 @@ class Book:
         return tuple(self._one(name) for name in names) if names else self.chapters
 
     def _one(self, name: str) -> Chapter:
-        wanted = name.removesuffix(".md").removesuffix(".ipynb").strip("/")
-        named = [c for c in self.chapters if c.name == wanted or c.name.endswith("/" + wanted)]
+        expected = name.removesuffix(".md").removesuffix(".ipynb").strip("/")
+        named = [c for c in self.chapters if c.name == expected or c.name.endswith("/" + expected)]
         if len(named) != 1:
-            known = ", ".join(chapter.name for chapter in self.chapters) or "none"
-            raise ChapterError(f"{name} names {len(named)} chapters. There are: {known}.")
+            names = ", ".join(chapter.name for chapter in self.chapters) or "none"
+            raise ChapterError(f"{name} names {len(named)} chapters. There are: {names}.")
         return named[0]
 
     @cached_property

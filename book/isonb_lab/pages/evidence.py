@@ -56,8 +56,8 @@ def half_width(values: Sequence[float]) -> float:
     >>> round(half_width([1.0, 2.0, 3.0]), 3)
     2.484
     """
-    known = [float(value) for value in values if not math.isnan(value)]
-    mean = student(known) if len(known) > 1 else None
+    numbers = [float(value) for value in values if not math.isnan(value)]
+    mean = student(numbers) if len(numbers) > 1 else None
     return math.nan if mean is None else (mean.high - mean.low) / 2
 
 
@@ -71,14 +71,14 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     >>> spread([2e-5, 3e-5, 4e-5], sign="+", count=False), spread([0, 0], sign="+", count=False)
     ('+0.000030 (+0.000005 to +0.000055)', '0.000 (0.000 to 0.000)')
     """
-    known = [float(value) for value in values if not math.isnan(float(value))]
-    if not known:
+    numbers = [float(value) for value in values if not math.isnan(float(value))]
+    if not numbers:
         return "–"
-    mean, half = sum(known) / len(known), half_width(known)
-    number = f", n = {len(known)}" if count else ""
-    if len(known) == 1:
+    mean, half = sum(numbers) / len(numbers), half_width(numbers)
+    number = f", n = {len(numbers)}" if count else ""
+    if len(numbers) == 1:
         return _signed(mean, digits, sign) + number
-    half = 0.0 if len(set(known)) == 1 else half
+    half = 0.0 if len(set(numbers)) == 1 else half
     return with_interval(mean, mean - half, mean + half, sign, digits) + number
 
 
@@ -164,9 +164,9 @@ def outcomes(judged: Iterable[Any]) -> str:
     '6 is supported; 8 and 11 are contradicted'
     """
     numbers: dict[str, list[object]] = {}
-    for one in judged:
-        if one.claim.kind == "runs":
-            numbers.setdefault(one.words, []).append(one.claim.number)
+    for item in judged:
+        if item.claim.kind == "runs":
+            numbers.setdefault(item.words, []).append(item.claim.number)
     return "; ".join(f"{joined(some)} {'is' if len(some) == 1 else 'are'} {each}" for each, some in numbers.items())
 
 
@@ -174,13 +174,13 @@ def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
     """What judgements say of each of their predictions: the mean over the cells (95% interval), and its outcome."""
     rows = [
         {
-            "claim": one.claim.number,
+            "claim": item.claim.number,
             "prediction": part.prediction.what,
             "mean over tasks": with_interval(part.mean.estimate, part.mean.low, part.mean.high) if part.mean else "–",
-            "verdict": one.outcome_of(part),
+            "verdict": item.outcome_of(part),
         }
-        for one in judged
-        for part in one.predictions
+        for item in judged
+        for part in item.predictions
     ]
     return table(rows, caption=caption)
 

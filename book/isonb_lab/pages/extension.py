@@ -78,7 +78,7 @@ def along_the_book(app: Any, page: str, template: str, context: dict[str, Any], 
     """*Next* and *Previous* lead from numbered page to numbered page; from a supplement back to its page."""
     numbered = _numbered(Path(app.srcdir))
     path = [str(app.config.root_doc), *numbered]
-    above = next((one for one, supplements in numbered.items() if page in supplements), None)
+    above = next((item for item, supplements in numbered.items() if page in supplements), None)
     if above is not None:
         before, at = path.index(above), path.index(above)
     elif page in path:
@@ -106,7 +106,7 @@ def _link(app: Any, page: str, *target: str) -> dict[str, str] | None:
 def keep_prose(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Keep the paragraphs of a page for the search, which reads no other file: those of code say nothing."""
     if doctree is not None:
-        lines = (TEX.sub(r"\1", " ".join(one.astext().split())) for one in doctree.findall(nodes.paragraph))
+        lines = (TEX.sub(r"\1", " ".join(item.astext().split())) for item in doctree.findall(nodes.paragraph))
         app.prose[page] = "\n".join(filter(None, lines))
 
 

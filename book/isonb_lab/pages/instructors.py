@@ -68,8 +68,8 @@ def teaching_page(records: Records) -> str:
         lines += [f"**{part.capitalize()}**", ""]
         lines += ["| chapter | minutes to read | exercises | seconds to run | memory, MiB |", "|---|--:|--:|--:|--:|"]
         for chapter, run in of_part:
-            told = f"{minutes(chapter)} | {exercises(chapter) or '–'} | {run['seconds']:.0f}"
-            lines.append(f"| {status.link(chapter)} | {told} | {run.get('peak_mib') or '–'} |")
+            text = f"{minutes(chapter)} | {exercises(chapter) or '–'} | {run['seconds']:.0f}"
+            lines.append(f"| {status.link(chapter)} | {text} | {run.get('peak_mib') or '–'} |")
         lines.append("")
     lines += [
         f"The minutes to read count {WORDS} words of prose a minute. The rest was measured in its last run, on "
@@ -88,5 +88,5 @@ def _course(hours: int, plan: Sequence[tuple[Chapter, Mapping[str, Any], int]]) 
         lines.append(f"| {status.link(chapter)} | {minutes(chapter)} | {done} | {run['seconds']:.0f} |")
     total = sum(minutes(chapter) + EXERCISE * count for chapter, _, count in plan)
     wait = sum(round(run["seconds"]) for _, run, _ in plan)
-    told = f"Reading and exercises: {total} of {60 * hours} minutes, at {EXERCISE} an exercise; the rest is talk."
-    return [*lines, "", f"{told} Running it all takes {wait} seconds.", ""]
+    text = f"Reading and exercises: {total} of {60 * hours} minutes, at {EXERCISE} an exercise; the rest is talk."
+    return [*lines, "", f"{text} Running it all takes {wait} seconds.", ""]

@@ -78,7 +78,7 @@ def _shape(chapter: Chapter) -> Iterator[str]:
     if not _numbered(chapter):
         return
     said = sentences(text)
-    if (share := sum(len(one.split()) > LONG for one in said) / len(said)) > SHARE:
+    if (share := sum(len(item.split()) > LONG for item in said) / len(said)) > SHARE:
         yield f"of a numbered page at most {SHARE:.0%} of the sentences pass {LONG} words; it has {share:.1%}"
     if (count := numbers(text)) > NUMBERS:
         yield f"a numbered page has at most {NUMBERS} numbers; it has {count}. Move a table to a supplement"
@@ -206,18 +206,18 @@ def _ruff(chapters: Sequence[Chapter], *commands: Sequence[str]) -> tuple[str, l
         files = {Path(folder, f"{chapter.slug}.ipynb"): chapter for chapter in chapters}
         for file, chapter in files.items():
             nbformat.write(chapter.fresh(), file)
-        said = ""
+        text = ""
         for command in commands:
             config = ["--config", str(CONFIG)] if CONFIG.is_file() else []
             whole = [sys.executable, "-m", "ruff", *command, *config, "--no-cache", "--quiet", folder]
             done = subprocess.run(whole, capture_output=True, text=True, check=False)
             if done.returncode > 1:
                 raise LintError(f"ruff must read the chapters' cells; it said: {done.stderr.strip()[:500]}")
-            said += done.stdout
+            text += done.stdout
         for file, chapter in files.items():
-            said = said.replace(str(file), f"{chapter.name}.md")
-        made = [nbformat.read(file, as_version=4).cells for file in files]
-    return said, [[cell.source for cell in cells if cell.cell_type == "code"] for cells in made]
+            text = text.replace(str(file), f"{chapter.name}.md")
+        output = [nbformat.read(file, as_version=4).cells for file in files]
+    return text, [[cell.source for cell in cells if cell.cell_type == "code"] for cells in output]
 
 
 def _formatted(chapters: Sequence[Chapter], *before: Sequence[str]) -> list[list[str]]:

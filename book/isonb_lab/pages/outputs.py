@@ -51,9 +51,9 @@ def harvest(executed: Any, root: Path, temporary: str = "") -> tuple[list[list[A
     whole = json.dumps([cell.outputs for cell in code_cells(executed)], ensure_ascii=False)
     outputs: list[list[Any]] = []
     errors = ""
-    for made in json.loads(_without_folders(whole, root, temporary)):
+    for load in json.loads(_without_folders(whole, root, temporary)):
         kept: list[Any] = []
-        for output in made:
+        for output in load:
             output.pop("execution_count", None)
             if output.get("name") == "stderr":
                 errors += output["text"]

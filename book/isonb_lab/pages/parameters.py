@@ -65,9 +65,9 @@ class Parameter:
         return taken
 
 
-def _meant(said: str, known: Iterable[str]) -> str:
+def _meant(text: str, names: Iterable[str]) -> str:
     """A question, where something known is nearly what was said."""
-    close = get_close_matches(said, list(known), n=1)
+    close = get_close_matches(text, list(names), n=1)
     return f" Did you mean {close[0]}?" if close else ""
 
 

@@ -16,8 +16,8 @@ def status_page(records: Records) -> str:
     versions: dict[str, set[str]] = {}
     for chapter, run in records:
         given = run["parameters"]
-        told = ", ".join(f"`{p.name}={given.get(p.name, p.default)!r}`" for p in chapter.parameters) or "none"
-        lines.append(f"| {link(chapter)} | {run['seconds']:.1f} | {run['date']} | {told} | `{run['key']}` |")
+        text = ", ".join(f"`{p.name}={given.get(p.name, p.default)!r}`" for p in chapter.parameters) or "none"
+        lines.append(f"| {link(chapter)} | {run['seconds']:.1f} | {run['date']} | {text} | `{run['key']}` |")
         for name, version in run["versions"].items():
             versions.setdefault(name, set()).add(version)
     total = sum(run["seconds"] for _, run in records)

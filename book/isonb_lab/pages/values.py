@@ -161,8 +161,8 @@ def _counted_once(text: Sequence[Sequence[str]], caption: str) -> tuple[list[lis
     numbers = {match[2] for match in matches}
     if len(numbers) != 1 or len(matches) < FEW:
         return [list(column) for column in text], caption
-    said = f"{caption} n = {numbers.pop()}.".lstrip()
-    return [[COUNTED.sub(r"\1", cell) for cell in column] for column in text], said
+    output = f"{caption} n = {numbers.pop()}.".lstrip()
+    return [[COUNTED.sub(r"\1", cell) for cell in column] for column in text], output
 
 
 def _is_number(cell: object) -> bool:
@@ -194,7 +194,7 @@ def expect(judged: Any, claim: int | str, outcome: str) -> None:
     >>> expect([judge(Claim("C9", "nothing", ()), [])], "C9", "not testable")
     """
     verdicts = judged.verdicts() if hasattr(judged, "verdicts") else judged
-    words = {one.claim.number: one.words for one in verdicts}.get(claim, "no such claim")
+    words = {verdict.claim.number: verdict.words for verdict in verdicts}.get(claim, "no such claim")
     if words != outcome:
         says, fix = f"{claim}: {outcome}", "Rewrite the claim's sentences."
         _contradict(f"the runs must say what this page says ({says}); got {words}. {fix}")
@@ -211,9 +211,9 @@ def holds(**facts: object) -> None:
         _contradict(f"what this page says must be true of the runs; got otherwise: {names}. Rewrite the sentence.")
 
 
-def _contradict(words: str) -> None:
+def _contradict(text: str) -> None:
     """Raise ``words``; of a reader's own runs, which may say otherwise than the book's, print them."""
     folder = InteractiveShell.instance().user_ns.get("runs") if InteractiveShell.initialized() else ""
     if not isinstance(folder, str) or not folder:
-        raise PageError(words)
-    print(f"{words} (with the runs of {folder}; the sentences of this page are of the book's)")
+        raise PageError(text)
+    print(f"{text} (with the runs of {folder}; the sentences of this page are of the book's)")

@@ -97,13 +97,13 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
         return []
     mine, every = studies[item.study], studies[item.beside]
     chosen = mine.runs[mine.runs["arm"].isin(item.arms)] if item.arms else mine.runs
-    found = []
+    results = []
     for axis in item.axes:
         shown, recorded = (
             _count(axis, study, _of_method(axis, item, runs)) for study, runs in ((mine, chosen), (every, every.runs))
         )
-        found.append(Counted(axis, shown, max(shown, recorded), _of(axis)))
-    return found
+        results.append(Counted(axis, shown, max(shown, recorded), _of(axis)))
+    return results
 
 
 def _of_method(axis: Axis, item: Item, runs: pd.DataFrame) -> pd.DataFrame:
@@ -123,23 +123,23 @@ def _count(axis: Axis, study: Study, runs: pd.DataFrame) -> int:
         return 0 if points.empty else min(int(points.median()), _of(axis))
     if axis.column not in runs:
         return 0
-    there = {canonical(SAME.get(value, value)) for value in runs[axis.column].dropna().unique()}
-    return sum(canonical(SAME.get(value, value)) in there for value in axis.values)
+    present = {canonical(SAME.get(value, value)) for value in runs[axis.column].dropna().unique()}
+    return sum(canonical(SAME.get(value, value)) in present for value in axis.values)
 
 
 def missing(item: Item, studies: Mapping[str, Study]) -> Estimate | None:
     """What the planned runs with an item's treatment would cost that have no record yet; None without such runs."""
     if item.treatment is None:
         return None
-    there = set(studies[arms.TRAINED].runs["run_id"])
-    wanted = {
+    present = set(studies[arms.TRAINED].runs["run_id"])
+    expected = {
         run.run_id: run
         for grid in arms.OWN_CELLS
         if grid_file(grid).is_file()
         for run in load_grid(grid, "full")
-        if run.run_id not in there and item.treatment.has(settings_of(run.config))
+        if run.run_id not in present and item.treatment.has(settings_of(run.config))
     }
-    return estimate(wanted.values()) if wanted else None
+    return estimate(expected.values()) if expected else None
 
 
 def paper_cost(paper: str) -> Estimate:

@@ -41,8 +41,8 @@ def read(name: str, folder: Path = FOLDER) -> pd.DataFrame:
     """A recorded table by its name. Raises :class:`~isonb.errors.InputError` for one that isn't there."""
     path = folder / f"{name}.parquet"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.parquet"))) or "none"
-        fail(InputError, f"a recorded table of the dial must be one of {known}", name, "Name one of these.")
+        names = ", ".join(sorted(file.stem for file in folder.glob("*.parquet"))) or "none"
+        fail(InputError, f"a recorded table of the dial must be one of {names}", name, "Name one of these.")
     return pd.read_parquet(path)
 
 
@@ -90,14 +90,14 @@ def towards_round(scores: pd.DataFrame, reader: str, fit: str = "own") -> pd.Dat
     return rows[(rows["turn"] == "whitening") & rows["strength"].between(0.5, 1)]
 
 
-def _rows(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+def _rows(table: pd.DataFrame, **expected: Any) -> pd.DataFrame:
     """The rows of a table whose columns have these values; mean-pooled with the own fit unless said otherwise."""
-    wanted = {name: value for name, value in {"pool": "mean", "fit": "own", **wanted}.items() if name in table}
-    return table[(table[list(wanted)] == pd.Series(wanted)).all(axis=1)].sort_values("layer")
+    expected = {name: value for name, value in {"pool": "mean", "fit": "own", **expected}.items() if name in table}
+    return table[(table[list(expected)] == pd.Series(expected)).all(axis=1)].sort_values("layer")
 
 
-def _middle(table: pd.DataFrame, reader: str, **wanted: Any) -> pd.DataFrame:
-    rows = _rows(table, encoder="smollm2", reader=reader, **wanted)
+def _middle(table: pd.DataFrame, reader: str, **expected: Any) -> pd.DataFrame:
+    rows = _rows(table, encoder="smollm2", reader=reader, **expected)
     return rows[rows["layer"].isin(MIDDLE)]
 
 
@@ -117,9 +117,9 @@ def _best_gains(reader: str, allowed: int) -> Callable[[Tables], Judged]:
 
 def _place_is_inside(tables: Tables) -> Judged:
     rows = _middle(tables["best"], "similarity")
-    told = (f"layer {x.layer}: p = {x.best:g} ({x.best_low:g} to {x.best_high:g})" for x in rows.itertuples())
+    lines = (f"layer {x.layer}: p = {x.best:g} ({x.best_low:g} to {x.best_high:g})" for x in rows.itertuples())
     inside = (rows["best_turn"] == "whitening") & (rows["best_low"] > 0) & (rows["best_high"] < 1)
-    return bool(inside.all()), bool((rows["best_high"] >= 1).any()), "; ".join(told)
+    return bool(inside.all()), bool((rows["best_high"] >= 1).any()), "; ".join(lines)
 
 
 def _over_rotation(tables: Tables) -> Judged:
@@ -130,12 +130,12 @@ def _over_rotation(tables: Tables) -> Judged:
 def _trained_for_the_cosine(tables: Tables) -> Judged:
     dial = _rows(tables["scores"], encoder="minilm", layer=6, reader="similarity", set="all", turn="whitening")
     most, ends = dial.loc[dial["gain"].idxmax()], dial[dial["strength"].isin((-1.0, 1.0))]
-    told = [
+    lines = [
         f"p = {x.strength:g}: {x.gain:+.3f} ({x.gain_low:+.3f} to {x.gain_high:+.3f})"
         for x in ends.sort_values("strength").itertuples()
     ]
     small, lose = bool(most["gain"] < 0.01), bool((ends["gain_high"] < 0).all())
-    numbers = "; ".join([f"most {most['gain']:+.3f} at p = {most['strength']:g}", *told])
+    numbers = "; ".join([f"most {most['gain']:+.3f} at p = {most['strength']:g}", *lines])
     return small and lose, not small or bool((ends["gain_low"] > 0).any()), numbers
 
 
@@ -145,8 +145,8 @@ def _linear_head(tables: Tables) -> Judged:
     )
     gains = bool(((near["gain"] >= 0.01) & (near["gain_low"] > 0)).any())
     expected = bool((near["gain"] < 0.01).all() and (round_["gain_high"] < 0).all())
-    told = f"p = 0.75, {_told(near)}. p = 1, {_told(round_)}"
-    return expected, gains or bool((round_["gain_low"] > 0).any()), told
+    text = f"p = 0.75, {_told(near)}. p = 1, {_told(round_)}"
+    return expected, gains or bool((round_["gain_low"] > 0).any()), text
 
 
 def _shares(shares: Mapping[int, float]) -> str:
@@ -183,8 +183,8 @@ HYPOTHESES: dict[str, tuple[str, Callable[[Tables], Judged]]] = {
 
 def judge(tables: Tables) -> list[Verdict]:
     """Each hypothesis with its verdict, in the order of the plan; ``tables``: scores, best and parts."""
-    made = []
+    output = []
     for name, (_, judged) in HYPOTHESES.items():
         expected, contradicted, numbers = judged(tables)
-        made.append(Verdict(name, "contradicted" if contradicted else "as expected" if expected else "open", numbers))
-    return made
+        output.append(Verdict(name, "contradicted" if contradicted else "as expected" if expected else "open", numbers))
+    return output

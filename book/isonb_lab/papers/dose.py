@@ -145,26 +145,26 @@ def hypotheses(table: pd.DataFrame) -> list[Judged]:
         gained = side.index.isin(shown.index) & (side["gain"] >= POINT)
         seen = (side["gain high"] < POINT) | (side["detectable"] <= POINT)
         outcome = "contradicted" if gained.any() else "holds" if len(side) and seen.all() else "open"
-        told = f"best gain {words} plain: {side['gain'].max():+.1f} points" if len(side) else f"no level {words} plain"
-        answers.append(Judged(name, outcome, told))
+        text = f"best gain {words} plain: {side['gain'].max():+.1f} points" if len(side) else f"no level {words} plain"
+        answers.append(Judged(name, outcome, text))
     ends = treated.loc[[treated["reached"].idxmin(), treated["reached"].idxmax()]]
     losses = ends.index.isin(shown.index) & (ends["gain"] < 0)
     seen = ends["detectable"] <= POINT
     outcome = "holds" if losses.all() else "contradicted" if (~losses & seen).any() else "open"
-    told = " and ".join(f"{gain:+.1f}" for gain in ends["gain"])
-    answers.append(Judged("D4", outcome, f"the lowest and the highest level: {told} points"))
+    text = " and ".join(f"{gain:+.1f}" for gain in ends["gain"])
+    answers.append(Judged("D4", outcome, f"the lowest and the highest level: {text} points"))
     near = {target: _nearest(treated, target) for target in NEAR}
-    there = [row for row in near.values() if row is not None]
-    lost = [row for row in there if row["p"] <= ALPHA and row["gain"] <= -POINT]
-    flat = len(there) == len(NEAR) and all(row["gain low"] > -POINT for row in there)
+    present = [row for row in near.values() if row is not None]
+    lost = [row for row in present if row["p"] <= ALPHA and row["gain"] <= -POINT]
+    flat = len(present) == len(NEAR) and all(row["gain low"] > -POINT for row in present)
     outcome = "contradicted" if lost else "holds" if flat else "open"
-    told = "; ".join(
+    text = "; ".join(
         f"{target:g}: no level near it whichever run is left out"
         if row is None
         else f"{row['times']:.2f} times: {row['gain']:+.1f} points"
         for target, row in near.items()
     )
-    answers.append(Judged("D5", outcome, told))
+    answers.append(Judged("D5", outcome, text))
     return answers
 
 

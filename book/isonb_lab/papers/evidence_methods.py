@@ -40,10 +40,10 @@ def cells(study: Study) -> pd.DataFrame:
 
     ``most``: the upper end of intervals that hold all cells of the family at once, by Bonferroni's method.
     """
-    found = against_plain(study, METHODS, family=FAMILY).set_index(["arm", "suite"])
+    result = against_plain(study, METHODS, family=FAMILY).set_index(["arm", "suite"])
     plain = study.units("score", PLAIN)
-    gains = {cell: by_cell(difference(study.units("score", cell[0]), plain))[cell[1]] for cell in found.index}
-    return found.assign(most=[student(gains[cell], level=1 - (1 - LEVEL) / FAMILY).high for cell in found.index])
+    gains = {cell: by_cell(difference(study.units("score", cell[0]), plain))[cell[1]] for cell in result.index}
+    return result.assign(most=[student(gains[cell], level=1 - (1 - LEVEL) / FAMILY).high for cell in result.index])
 
 
 def rounder(study: Study, arm: str, suite: str) -> float:
@@ -57,7 +57,7 @@ def rounder(study: Study, arm: str, suite: str) -> float:
     both = after.keys() & before.keys()
     if not both:
         return math.nan
-    return sum(after[one] for one in both) / sum(before[one] for one in both)
+    return sum(after[item] for item in both) / sum(before[item] for item in both)
 
 
 def last_pass(study: Study, suite: str) -> Interval:

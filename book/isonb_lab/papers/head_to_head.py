@@ -210,7 +210,7 @@ def _fell(arm: str) -> Prediction:
 
 def _last(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
     """What an arm changes in a measure of the watched rows' [CLS] vectors at the last validations."""
-    return difference(*(study.tail(f"step.validation.cls.{measure}", one, suites) for one in (arm, PLAIN)))
+    return difference(*(study.tail(f"step.validation.cls.{measure}", item, suites) for item in (arm, PLAIN)))
 
 
 def isotropic(n: int, d: int) -> float:

@@ -24,11 +24,11 @@ def isotropy(runs: pd.DataFrame, measure: str = "isoscore_unbiased") -> pd.Serie
     Missing where it wasn't recorded: behind IsoLayer's layer and a pooler.
     """
     places = list(map(reading_place, runs["method.name"], runs["head"]))
-    found = pd.Series(np.nan, index=runs.index)
+    result = pd.Series(np.nan, index=runs.index)
     for place in sorted({*places} - {""}):
-        here = [one == place for one in places]
-        found[here] = runs.loc[here, f"metric.end.{place}.{measure}"].astype(float)
-    return found
+        here = [item == place for item in places]
+        result[here] = runs.loc[here, f"metric.end.{place}.{measure}"].astype(float)
+    return result
 
 
 def participation(runs: pd.DataFrame) -> pd.Series[float]:

@@ -45,8 +45,8 @@ def isoscore_bound(shares: Sequence[float], dim: int, slack: float = 0.0) -> flo
     >>> isoscore_bound([0.5, 1.0, 1.0], 11)
     0.1
     """
-    one, two, three = shares
-    least = (one - slack, two - one - 2 * slack, three - two - 2 * slack)
+    first, two, three = shares
+    least = (first - slack, two - first - 2 * slack, three - two - 2 * slack)
     return (1 / sum(max(share, 0.0) ** 2 for share in least) - 1) / (dim - 1)
 
 
@@ -70,11 +70,11 @@ def _apart(study: Study, suites: Sequence[str], *, a: tuple[str, str], b: tuple[
     return difference(measure(study, a, name, suites), measure(study, b, name, suites))
 
 
-def _variance(a: tuple[str, str], b: tuple[str, str], k: int, words: str) -> tuple[Prediction, ...]:
+def _variance(a: tuple[str, str], b: tuple[str, str], k: int, text: str) -> tuple[Prediction, ...]:
     """Explained variance of k components at place a less that at b in the head to head: raw, and centred."""
     return tuple(
         Prediction(
-            f"{words}{detail}",
+            f"{text}{detail}",
             partial(_apart, a=a, b=b, name=f"explained_variance_{k}{ending}"),
             "less",
             trained=True,
@@ -96,10 +96,10 @@ def _end(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
     return dict((after - before).dropna())
 
 
-def _own(words: str, name: str, direction: str) -> Prediction:
+def _own(text: str, name: str, direction: str) -> Prediction:
     """A measure behind the layer less before it, at the paper's setting: linear head, its own tasks."""
     evidence = Treated({"": partial(_end, name=name)}, arms.ISOLAYER_LAYER)
-    return arms.treated(words, arms.ISOLAYER_LAYER, direction, evidence=evidence)
+    return arms.treated(text, arms.ISOLAYER_LAYER, direction, evidence=evidence)
 
 
 def _read_behind(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:

@@ -138,8 +138,8 @@ def _rank_correlation(pairs: Array) -> Array:
     ranks = scipy_stats.rankdata(pairs, axis=-2)
     a, b = np.moveaxis(ranks - ranks.mean(axis=-2, keepdims=True), -1, 0)
     with np.errstate(invalid="ignore"):
-        found: Array = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
-    return found
+        result: Array = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
+    return result
 
 
 def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
@@ -231,13 +231,13 @@ def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
     """Spearman's correlation over the runs of the paper's weights and plain ones, by task and training."""
     rows = treated_runs(study.runs, CORRELATED) + treated_runs(study.runs, arms.plain_on(CORRELATED.tasks))
     runs = study.runs.set_index("run_id")
-    found = {}
+    results = {}
     for name, some in by_regime(rows).items():
         part = runs.loc[some]
         pairs = part.reindex(columns=[ISOTROPY, "score"]).dropna()
         if part["method.weight"].nunique() > 1 and len(pairs) >= 4:
-            found[name] = _spearman(pairs.to_numpy())
-    return found
+            results[name] = _spearman(pairs.to_numpy())
+    return results
 
 
 def _by_layer(study: Study, runs: Sequence[str]) -> pd.DataFrame:
@@ -248,12 +248,12 @@ def _by_layer(study: Study, runs: Sequence[str]) -> pd.DataFrame:
 
 def _half_mean(study: Study, runs: Sequence[str], *, late: bool) -> dict[str, float]:
     """The mean over the later, or the earlier, half of the layers, by run; encoders may have different depths."""
-    found = {}
+    results = {}
     for run, layers in _by_layer(study, runs).iterrows():
         values = layers.dropna()
         half = values[(values.index > values.index.max() / 2) == late]
-        found[str(run)] = float(half.mean())
-    return found
+        results[str(run)] = float(half.mean())
+    return results
 
 
 def _last_alone(study: Study, runs: Sequence[str]) -> dict[str, float]:
@@ -266,7 +266,7 @@ def _own_early(study: Study, suites: Sequence[str], *, treatment: Treatment) -> 
     """By how much more the paper's weights change IsoScore* in the earlier half of the layers, whatever the sign."""
     halves = (partial(_half_mean, late=late) for late in (False, True))
     changes = (Treated({"": half}, treatment, arms.plain_on(treatment.tasks))(study, suites) for half in halves)
-    return difference(*({unit: abs(value) for unit, value in one.items()} for one in changes))
+    return difference(*({unit: abs(value) for unit, value in change.items()} for change in changes))
 
 
 def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:

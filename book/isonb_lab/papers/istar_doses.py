@@ -33,13 +33,13 @@ def arm_of(settings: Settings) -> str | None:
     method = settings.get("method.name", "none")
     if method != "istar":
         return PLAIN if method == "none" else None
-    asked = {
+    requests = {
         LATE: "method.after" in settings,
         RANDOM: "method.direction" in settings,
         SHRUNK: float(settings.get("method.zeta", 0.2)) != 0.2,
         RELEASED: bool(settings.get("method.include_pads")),
     }
-    others = [arm for arm, there in asked.items() if there]
+    others = [arm for arm, there in requests.items() if there]
     return others[0] if others else f"λ = {float(settings['method.weight']):g}"
 
 

@@ -104,6 +104,6 @@ def embed_pairs(
     encoder: Encoder, first: Sequence[str], second: Sequence[str], vector: Pool, *, max_length: int = 128
 ) -> tuple[Tensor, Tensor]:
     """The vectors (n, d) of the first and of the second sentence of each pair; each sentence is encoded once."""
-    texts, one, other = distinct(first, second)
+    texts, item, other = distinct(first, second)
     (vectors,) = embed(encoder, TokenizedSentences.read(encoder, texts, max_length), [vector], 64, progress=False)
-    return vectors[one], vectors[other]
+    return vectors[item], vectors[other]

@@ -54,12 +54,12 @@ def study_of_runs(
     settings = settings_of_rows(every)
     suites = _suites(design, settings)
     arms = _arms(design, settings, suites)
-    found = every.assign(arm=arms, suite=suites, source="recorded")
-    found = found.drop_duplicates(["suite", "arm", "seed"], ignore_index=True)
-    words = found[["suite", "arm", "seed"]].astype(str).agg(", ".join, axis=1) if len(found) else []
-    plan = found.assign(cell=words)[PLAN]
+    result = every.assign(arm=arms, suite=suites, source="recorded")
+    result = result.drop_duplicates(["suite", "arm", "seed"], ignore_index=True)
+    words = result[["suite", "arm", "seed"]].astype(str).agg(", ".join, axis=1) if len(result) else []
+    plan = result.assign(cell=words)[PLAN]
     return Study(
-        design, *joined_tables(design, found, logged, plan, live or {}), tuple(live or {}), others=others or {}
+        design, *joined_tables(design, result, logged, plan, live or {}), tuple(live or {}), others=others or {}
     )
 
 
@@ -75,12 +75,12 @@ def tables_of(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 @functools.lru_cache(maxsize=1)
 def _of_records(folder: Path, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tables of a folder of records, read once for all studies while ``newest``, the time of the last, stays."""
-    found = scan(folder)
-    if found.damaged:
-        first = found.damaged[0]
+    result = scan(folder)
+    if result.damaged:
+        first = result.damaged[0]
         must, fix = "each record of the runs must be whole", "Delete it, or run the sweep again."
-        fail(StudyError, must, f"{len(found.damaged)} damaged; {first.path.name}: {first.reason}", fix)
-    records = [record for record in found.records.values() if record.status == "complete"]
+        fail(StudyError, must, f"{len(result.damaged)} damaged; {first.path.name}: {first.reason}", fix)
+    records = [record for record in result.records.values() if record.status == "complete"]
     if not records:
         must, fix = "runs must be a folder with complete records", "Name the folder that isonb sweep wrote to."
         fail(StudyError, must, f"none in {folder}", fix)
@@ -90,44 +90,52 @@ def _of_records(folder: Path, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _suites(design: Design, settings: Sequence[Settings]) -> list[str]:
     """The suite of each run; of one where runs were trained differently, with what tells them apart."""
     names = [
-        design.suite(one) if design.suite else TASK_NAMES.get(str(one.get("task")), str(one.get("task")))
-        for one in settings
+        design.suite(setting) if design.suite else TASK_NAMES.get(str(setting.get("task")), str(setting.get("task")))
+        for setting in settings
     ]
     trained = [
-        {column: value for column, value in one.items() if not column.startswith("method.") and column not in WATCHED}
-        if one["experiment"] == "finetune"
+        {
+            column: value
+            for column, value in setting.items()
+            if not column.startswith("method.") and column not in WATCHED
+        }
+        if setting["experiment"] == "finetune"
         else {}
-        for one in settings
+        for setting in settings
     ]
     return _told_apart(names, trained, names)
 
 
 def _arms(design: Design, settings: Sequence[Settings], suites: Sequence[str]) -> list[str]:
     """The arm of each run; of several settings of one arm, suite and seed with the options in which they differ."""
-    names = [design.arm(one) or _in_words(one) for one in settings]
-    methods = [{column: value for column, value in one.items() if column.startswith("method.")} for one in settings]
+    names = [design.arm(setting) or _in_words(setting) for setting in settings]
+    methods = [
+        {column: value for column, value in setting.items() if column.startswith("method.")} for setting in settings
+    ]
     places = list(zip(suites, names, strict=True))
-    seeds = [(*place, one.get("seed")) for place, one in zip(places, settings, strict=True)]
+    seeds = [(*place, setting.get("seed")) for place, setting in zip(places, settings, strict=True)]
     several = {seed[:2] for seed in seeds if seeds.count(seed) > 1} if len(set(seeds)) < len(seeds) else set()
-    return _told_apart(names, [one if at in several else {} for at, one in zip(places, methods, strict=True)], places)
+    return _told_apart(
+        names, [setting if at in several else {} for at, setting in zip(places, methods, strict=True)], places
+    )
 
 
 def _told_apart(names: Sequence[str], settings: Sequence[Settings], groups: Sequence[Any]) -> list[str]:
     """Each name with the settings in which the members of its group differ."""
     values: dict[Any, list[Settings]] = {}
-    for group, one in zip(groups, settings, strict=True):
-        values.setdefault(group, []).append(one)
+    for group, item in zip(groups, settings, strict=True):
+        values.setdefault(group, []).append(item)
     differing = {group: _differing(some) for group, some in values.items()}
     return [
-        ", ".join([name, *(in_short(column, one.get(column)) for column in differing[group])])
-        for name, one, group in zip(names, settings, groups, strict=True)
+        ", ".join([name, *(in_short(column, item.get(column)) for column in differing[group])])
+        for name, item, group in zip(names, settings, groups, strict=True)
     ]
 
 
 def _differing(settings: Sequence[Settings]) -> list[str]:
     """The columns in which some settings differ."""
-    columns = sorted({column for one in settings for column in one})
-    return [column for column in columns if len({canonical(one.get(column)) for one in settings}) > 1]
+    columns = sorted({column for setting in settings for column in setting})
+    return [column for column in columns if len({canonical(setting.get(column)) for setting in settings}) > 1]
 
 
 def _in_words(settings: Settings) -> str:
@@ -137,5 +145,5 @@ def _in_words(settings: Settings) -> str:
     with contextlib.suppress(InputError):  # a method that isn't installed here has all its options in its name
         usual = {f"method.{option}": value for option, value in resolved(method_from(name)).items()}
     options = [column for column in sorted(settings) if column.startswith("method.") and column != "method.name"]
-    told = [column for column in options if canonical(settings[column]) != canonical(usual.get(column))]
-    return ", ".join([name, *(in_short(column, settings[column]) for column in told)])
+    lines = [column for column in options if canonical(settings[column]) != canonical(usual.get(column))]
+    return ", ".join([name, *(in_short(column, settings[column]) for column in lines)])

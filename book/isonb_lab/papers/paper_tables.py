@@ -53,25 +53,25 @@ def beside(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Beside]:
     """
     runs = study.runs.dropna(subset="score")
     settings = settings_of_rows(runs.drop(columns=list(ADDED), errors="ignore"))
-    known = [(str(run), one) for run, one in zip(runs["run_id"], settings, strict=True) if _task(one) in tasks]
+    names = [(str(run), item) for run, item in zip(runs["run_id"], settings, strict=True) if _task(item) in tasks]
     scores = dict(zip(runs["run_id"], runs["score"], strict=True))
     plain: dict[frozenset[tuple[str, str]], dict[int, float]] = {}
-    for run, one in known:
-        if one.get("method.name") == PLAIN:
-            plain.setdefault(training_of(one), {})[int(one["seed"])] = scores[run]
-    methods = {run: one for run, one in known if method(one) and training_of(one) in plain}
-    found = []
+    for run, item in names:
+        if item.get("method.name") == PLAIN:
+            plain.setdefault(training_of(item), {})[int(item["seed"])] = scores[run]
+    methods = {run: item for run, item in names if method(item) and training_of(item) in plain}
+    results = []
     for name, some in by_regime(methods.items()).items():
         by_setting: dict[frozenset[tuple[str, str]], dict[int, float]] = {}
         for run in some:
             by_setting.setdefault(_options(methods[run]), {})[int(methods[run]["seed"])] = scores[run]
         varied = {column for column, _ in frozenset().union(*by_setting) - frozenset.intersection(*by_setting)}
         for options, values in by_setting.items():
-            one = methods[some[0]]
-            told = [words for words in name.split(", ")[1:] if not words.startswith(WATCHED_BY)]
-            told += [in_short(column, value) for column, value in sorted(options) if column in varied]
-            found.append(Beside(_task(one), str(one["model"]), ", ".join(told), plain[training_of(one)], values))
-    return found
+            item = methods[some[0]]
+            lines = [words for words in name.split(", ")[1:] if not words.startswith(WATCHED_BY)]
+            lines += [in_short(column, value) for column, value in sorted(options) if column in varied]
+            results.append(Beside(_task(item), str(item["model"]), ", ".join(lines), plain[training_of(item)], values))
+    return results
 
 
 def gains(found: Sequence[Beside]) -> pd.DataFrame:
@@ -80,10 +80,10 @@ def gains(found: Sequence[Beside]) -> pd.DataFrame:
     Columns: model, task, metric (the settings, in words), gain, low, high: those of a printed gain.
     """
     rows = []
-    for one in found:
-        if len(one.gains) > 1:
-            mean = student([100 * gain for gain in one.gains])
-            rows.append((f"{one.model} (ours)", one.task, one.settings, mean.estimate, mean.low, mean.high))
+    for item in found:
+        if len(item.gains) > 1:
+            mean = student([100 * gain for gain in item.gains])
+            rows.append((f"{item.model} (ours)", item.task, item.settings, mean.estimate, mean.low, mean.high))
     return pd.DataFrame(rows, columns=["model", "task", "metric", "gain", "low", "high"])
 
 
@@ -103,11 +103,11 @@ def score_rows(
     rows = []
     for task in dict.fromkeys(theirs.index.get_level_values("task")):
         rows += [{"task": task, "encoder": model} | dict(cells) for model, cells in theirs.loc[task].iterrows()]
-        ours = [(name, one) for name, found in methods.items() for one in found if one.task == task]
-        for name, one in ours:
-            words = f"{one.model} (ours{', ' * bool(one.settings)}{one.settings})"
+        ours = [(name, item) for name, results in methods.items() for item in results if item.task == task]
+        for name, item in ours:
+            words = f"{item.model} (ours{', ' * bool(item.settings)}{item.settings})"
             rows.append(
-                {"task": task, "encoder": words, base: cell(one.plain.values()), name: cell(one.scores.values())}
+                {"task": task, "encoder": words, base: cell(item.plain.values()), name: cell(item.scores.values())}
             )
         if not ours:
             cost = price([task])

@@ -59,18 +59,18 @@ def hypotheses(plan: str) -> dict[str, str]:
 def _claims(plan: str) -> dict[str, str]:
     """The claims that a plan asks about: "2" or "23 to 25", "8, I-STAR"."""
     rows = re.findall(r"^\| (C\d(?: \w+)?|\d+(?: to \d+)?)(?:, [^|]+)? \| ([^|]+?) \|", text_of(plan), re.MULTILINE)
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for names, asks in rows:
         first, _, last = names.partition(" to ")
         every = [f"{k}" for k in range(int(first), int(last) + 1)] if last else [first]
         for name in every:
-            found.setdefault(f"claim {name}", asks)
-    return found
+            results.setdefault(f"claim {name}", asks)
+    return results
 
 
 def answers(judged: Mapping[str, Sequence[Judgement]]) -> list[Answer]:
     """Every hypothesis of every plan with its answer. ``judged``: the verdicts of the studies by name."""
-    of_claims = {f"claim {one.claim.number}": one for some in judged.values() for one in some}
+    of_claims = {f"claim {item.claim.number}": item for some in judged.values() for item in some}
     rows = []
     for plan in PLANS:
         known = _of_dial() if plan == "dial_plan" else _of_doses() | _of_evidence() if plan == "evidence_plan" else {}
@@ -91,8 +91,8 @@ def _of_claim(plan: str, verdict: Judgement | None) -> tuple[str, str]:
         return NOT_RUN, "no run of it is recorded"
     if plan == "evidence_plan":
         return ANSWERED, f"run as planned; the claim is {verdict.words}"
-    told = [part for part in verdict.predictions if part.prediction.treatment and part.outcome != NOT_TESTABLE]
-    if not told:
+    lines = [part for part in verdict.predictions if part.prediction.treatment and part.outcome != NOT_TESTABLE]
+    if not lines:
         return NOT_RUN, "no run at the paper's setting is recorded"
     if verdict.outcome in (SEEN, NOT_SEEN, UNTESTED):
         return OPEN, "a part of it is run at the paper's setting"
@@ -102,18 +102,18 @@ def _of_claim(plan: str, verdict: Judgement | None) -> tuple[str, str]:
 def _of_doses() -> dict[str, tuple[str, str]]:
     """D1 to D5 by task and place, and what of them was not run."""
     runs = scored(recorded("evidence_dose").runs)
-    found: dict[str, dict[str, list[str]]] = {name: {} for name in DOSES}
+    results: dict[str, dict[str, list[str]]] = {name: {} for name in DOSES}
     for task, words in PLACES.items():
         for place in dose.PLACES:
-            for one in dose.hypotheses(dose.levels(dose.task_runs(runs, task), place)):
-                found[one.name].setdefault(one.outcome, []).append(f"{words} {place}")
+            for hypothesis in dose.hypotheses(dose.levels(dose.task_runs(runs, task), place)):
+                results[hypothesis.name].setdefault(hypothesis.outcome, []).append(f"{words} {place}")
     return {
         name: (
             OPEN if "open" in outcomes else ANSWERED,
             "; ".join(f"{outcome} on {' and '.join(where)}" for outcome, where in outcomes.items())
             + "; not run on STS-B (minilm), whose run takes ten minutes",
         )
-        for name, outcomes in found.items()
+        for name, outcomes in results.items()
     }
 
 
@@ -124,7 +124,7 @@ def _of_evidence() -> dict[str, tuple[str, str]]:
     short = [suite for suite in longer.suites if evidence_methods.last_pass(longer, suite).high > arms.POINT / 2]
     gained = int((cells.low > arms.POINT).sum())
     anew = failed_runs.with_new_seeds()
-    shares = " against ".join(f"{one.estimate * one.n:.0f} of {one.n}" for one in (anew.methods, anew.plain))
+    shares = " against ".join(f"{item.estimate * item.n:.0f} of {item.n}" for item in (anew.methods, anew.plain))
     held = anew.methods.estimate < anew.plain.estimate and anew.p < 0.05
     cost = estimate(load_grid("evidence_istar", "full"))
     released = (FOLDER / "evidence_istar").is_dir()
@@ -153,7 +153,7 @@ def _of_evidence() -> dict[str, tuple[str, str]]:
 def _of_dial() -> dict[str, tuple[str, str]]:
     """H1 to H9 of the dial."""
     tables = {name: dial.read(name) for name in ("scores", "best", "parts")}
-    return {one.name: (OPEN if one.word == "open" else ANSWERED, one.word) for one in dial.judge(tables)}
+    return {item.name: (OPEN if item.word == "open" else ANSWERED, item.word) for item in dial.judge(tables)}
 
 
 def _of_study(plan: str) -> dict[str, tuple[str, str]]:

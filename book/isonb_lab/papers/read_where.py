@@ -230,16 +230,16 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) ->
     best = treated["gain"].abs().max()
     room = slope.doublings * max(abs(slope.interval.low), abs(slope.interval.high))
     outcome = "contradicted" if p_slope <= 1 - LEVEL else "holds" if room < POINT else "open"
-    told = f"{slope.interval.estimate:+.2f} points a doubling, at most {room:.1f} over the range"
-    answers = [Judged("R1", outcome, told)]
+    text = f"{slope.interval.estimate:+.2f} points a doubling, at most {room:.1f} over the range"
+    answers = [Judged("R1", outcome, text)]
     moved = (treated["p"] <= 1 - LEVEL) & (treated["gain"].abs() >= POINT)
     seen = treated["equivalent"].astype(bool) | (treated["detectable"] <= POINT)
     outcome = "contradicted" if moved.any() else "holds" if seen.all() else "open"
     answers.append(Judged("R2", outcome, f"largest change of a level: {best:.1f} points"))
     outside = (treated["gain low"] > POINT) | (treated["gain high"] < -POINT)
     outcome = "contradicted" if outside.any() else "holds" if treated["equivalent"].all() else "open"
-    told = f"{int(treated['equivalent'].sum())} of {len(treated)} levels within one point"
-    answers.append(Judged("R3", outcome, told))
+    text = f"{int(treated['equivalent'].sum())} of {len(treated)} levels within one point"
+    answers.append(Judged("R3", outcome, text))
     ends = treated.sort_values("reached")
     apart = bool((ends["reached low"].to_numpy()[1:] > ends["reached high"].to_numpy()[:-1]).all())
     span = f"{ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
@@ -262,13 +262,13 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     """Every hypothesis of the plan: name, where it was asked, outcome ("open" without its runs), and why."""
     every = {name: doses(frame, dose) for name, dose in DOSES.items()}
     cells = {name: some for name, some in every.items() if some and len(some[0.0]) > 1}
-    found = {name: slopes(some) for name, some in cells.items()}
-    waiting = {name: 1.0 for name in DOSES if name not in found}  # a dose without runs counts as p = 1
-    adjusted = holm({name: slope.p for name, slope in found.items()} | waiting)
+    results = {name: slopes(some) for name, some in cells.items()}
+    waiting = {name: 1.0 for name in DOSES if name not in results}  # a dose without runs counts as p = 1
+    adjusted = holm({name: slope.p for name, slope in results.items()} | waiting)
     rows = [
-        (one.name, name, one.outcome, one.why)
-        for name, slope in found.items()
-        for one in hypotheses(levels(cells[name]), slope, adjusted[name], DOSES[name].seeds)
+        (hypothesis.name, name, hypothesis.outcome, hypothesis.why)
+        for name, slope in results.items()
+        for hypothesis in hypotheses(levels(cells[name]), slope, adjusted[name], DOSES[name].seeds)
     ]
     rows += [(f"R{k}", name, "open", NOT_RUN) for name in waiting for k in (1, 2, 3, 4)]
     tests = weights(frame)
@@ -280,8 +280,8 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _in_points(test: PairedTest) -> str:
-    one = test.interval
-    return f"{one.estimate:+.2f} points ({one.low:+.2f} to {one.high:+.2f}), {one.n} seeds"
+    interval = test.interval
+    return f"{interval.estimate:+.2f} points ({interval.low:+.2f} to {interval.high:+.2f}), {interval.n} seeds"
 
 
 def _no_loss(test: PairedTest | None) -> tuple[str, str]:
@@ -307,10 +307,10 @@ def _fewer(table: pd.DataFrame, arms: Sequence[str]) -> tuple[str, str]:
     by_arm = table.set_index("arm")
     lower = [arm for arm in arms if by_arm["p"][arm] <= 1 - LEVEL and by_arm["share"][arm] < by_arm["share"]["plain"]]
     seeds = int(table["seeds"].min())
-    told = f"{len(lower)} of {len(arms)} arms fail significantly less, {seeds} of {FAILING} seeds"
+    text = f"{len(lower)} of {len(arms)} arms fail significantly less, {seeds} of {FAILING} seeds"
     high = any(by_arm["share"][arm] >= by_arm["share"]["plain"] for arm in arms)
     outcome = "holds" if len(lower) == len(arms) else "contradicted" if high and seeds >= FAILING else "open"
-    return outcome, told
+    return outcome, text
 
 
 def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple[float, float]]:

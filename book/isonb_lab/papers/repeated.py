@@ -80,12 +80,12 @@ def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 def planned() -> dict[str, tuple[set[str], Planned]]:
     """The grids and the run behind each id of what the book's grids plan, of size small or full."""
-    found: dict[str, tuple[set[str], Planned]] = {}
+    results: dict[str, tuple[set[str], Planned]] = {}
     for path in sorted(EXPERIMENTS_FOLDER.glob("*.yaml")):
         for size in {"small", "full"} & set(grid_sizes(path)):
             for run in load_grid(path, size):
-                found.setdefault(run.run_id, (set(), run))[0].add(path.stem)
-    return found
+                results.setdefault(run.run_id, (set(), run))[0].add(path.stem)
+    return results
 
 
 def repeats(folder: Path | None = None) -> pd.DataFrame:
@@ -103,21 +103,21 @@ def repeats(folder: Path | None = None) -> pd.DataFrame:
     second = _with_scores(recorded(REPEATED, folder).runs)
     measured = [name for name in second if name.startswith("metric.")]
     names = sorted({path.parent.name for path in home.glob("*/runs.parquet")} - {REPEATED})
-    made = (recorded(name, folder).runs for name in names)
-    parts = [_with_scores(runs[runs["run_id"].isin(second["run_id"])]) for runs in made]
+    output = (recorded(name, folder).runs for name in names)
+    parts = [_with_scores(runs[runs["run_id"].isin(second["run_id"])]) for runs in output]
     first = pd.concat([part.reindex(columns=[*columns, "method.name", *measured]) for part in parts])
     first = first.drop_duplicates(["run_id", "kind"]).set_index(["run_id", "kind"])
     second = second.set_index(["run_id", "kind"]).reindex(first.index).dropna(subset="score")
     first = first.loc[second.index]
-    one, other = (runs[measured].apply(pd.to_numeric) for runs in (first, second))
+    item, other = (runs[measured].apply(pd.to_numeric) for runs in (first, second))
     named = first[["task", "model", "method.name"]].fillna("").rename(columns={"method.name": "method"})
-    found = named.assign(
+    result = named.assign(
         seed=first["seed"].astype(int),
         score=first["score"],
         again=second["score"],
-        apart=((one - other).abs() / one.abs().clip(lower=1)).max(axis=1),
+        apart=((item - other).abs() / item.abs().clip(lower=1)).max(axis=1),
     )
-    return found.reset_index()[columns]
+    return result.reset_index()[columns]
 
 
 def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:

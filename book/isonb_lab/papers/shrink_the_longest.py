@@ -41,13 +41,13 @@ def arm_of(settings: Settings) -> str | None:
         return PLAIN
     if method["name"] != "entropy":
         return None
-    words = [SELECTED if method["select"] else ALL]
-    words += ["without labels"] if not method["per_label"] else []
-    words += ["over ln m"] if method["normalize"] else []
-    words += [", ".join(f"H{k}" for k in range(int(method["max_dim"]) + 1))] if method["max_dim"] else []
-    words += [f"others {method['in_cluster']:+g}"] if method["in_cluster"] else []
-    words += [f"weight {method['weight']:g}"] if method["weight"] != 1 else []
-    return ", ".join(words)
+    parts = [SELECTED if method["select"] else ALL]
+    parts += ["without labels"] if not method["per_label"] else []
+    parts += ["over ln m"] if method["normalize"] else []
+    parts += [", ".join(f"H{k}" for k in range(int(method["max_dim"]) + 1))] if method["max_dim"] else []
+    parts += [f"others {method['in_cluster']:+g}"] if method["in_cluster"] else []
+    parts += [f"weight {method['weight']:g}"] if method["weight"] != 1 else []
+    return ", ".join(parts)
 
 
 def shares(study: Study, k: int, arm: str, suites: Sequence[str]) -> Units:

@@ -101,8 +101,8 @@ def vector_gains(study: Study) -> pd.DataFrame:
     ):
         for protocol in PROTOCOLS:
             name = f"metric.difference.spearman.{protocol if TASKS[run['task']].subsets else 'all'}"
-            own = run["arm"] not in PLAIN_VECTORS.values()  # a record of plain vectors compares with its own layers
-            ends = extra.get((run["run_id"], protocol)) or tuple(run[name + end] for end in ENDS if own)
+            is_own = run["arm"] not in PLAIN_VECTORS.values()  # a record of plain vectors compares with its own layers
+            ends = extra.get((run["run_id"], protocol)) or tuple(run[name + end] for end in ENDS if is_own)
             if ends and not pd.isna(ends[0]):
                 rows.append((run["suite"], run["arm"], protocol, *ends, int(run["metric.pairs"])))
     return pd.DataFrame(rows, columns=["suite", "arm", "protocol", "mean", "low", "high", "n"])
@@ -185,13 +185,13 @@ def _numbers_by_layer(
     """A number of the token matrices at one share of the depth less that at another, by run."""
     name = f"layer.end.tokens.{SERIES.get(number, number)}"
     logged = study.series[(study.series["name"] == name) & study.series["run_id"].isin(list(runs))]
-    found = {}
+    results = {}
     for run, values in logged.pivot(index="run_id", columns="step", values="value").iterrows():
         layers = values.dropna()
         deep, shallow = (layers.get(round(part * layers.index.max())) for part in share)
         if deep is not None and shallow is not None:
-            found[str(run)] = float(deep - shallow)
-    return found
+            results[str(run)] = float(deep - shallow)
+    return results
 
 
 def _last_two(study: Study, runs: Sequence[str], *, number: str) -> dict[str, float]:

@@ -56,13 +56,13 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
     number would do. The runs and hours of several parts of a claim add up.
     """
     rows = []
-    for one in judged:
-        if one.claim.kind == "runs" and one.outcome in ELSEWHERE:
-            rows.append({"claim": one.claim.number, **at_its_setting(study, one.claim)})
-        if one.claim.kind == "runs" and one.outcome in OPEN:
-            parts = [_needed(study, part) for part in one.deciding if part.outcome in OPEN]
-            words = dict.fromkeys([one.claim.needs, *(what for what, _, _ in parts)])
-            row = {"claim": one.claim.number, "what": "; ".join(filter(None, words))}
+    for item in judged:
+        if item.claim.kind == "runs" and item.outcome in ELSEWHERE:
+            rows.append({"claim": item.claim.number, **at_its_setting(study, item.claim)})
+        if item.claim.kind == "runs" and item.outcome in OPEN:
+            parts = [_needed(study, part) for part in item.deciding if part.outcome in OPEN]
+            words = dict.fromkeys([item.claim.needs, *(what for what, _, _ in parts)])
+            row = {"claim": item.claim.number, "what": "; ".join(filter(None, words))}
             runs, hours = sum(part[1] for part in parts), sum(part[2] for part in parts)
             rows.append({**row, "runs": runs or None, "hours": hours or None})
     return rows
@@ -70,18 +70,18 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
 
 def at_its_setting(study: Study, claim: Claim) -> dict[str, Any]:
     """What, runs and hours: the planned runs that have a claim's treatment and no record yet."""
-    pool = next((one for name, one in study.others.items() if name == TRAINED), None)
+    pool = next((treatment for name, treatment in study.others.items() if name == TRAINED), None)
     there = set() if pool is None else set(pool.runs["run_id"])
     grids = [grid for grid in OWN_CELLS if grid_file(grid).is_file()]
-    wanted = {
+    expected = {
         run.run_id: run
         for grid in grids
         for run in load_grid(grid, "full")
-        if run.run_id not in there and any(one.has(settings_of(run.config)) for one in claim.treatments)
+        if run.run_id not in there and any(treatment.has(settings_of(run.config)) for treatment in claim.treatments)
     }
-    what = f"runs at its paper's setting: {' and '.join(grids)}" if wanted else claim.needs or "a grid at its setting"
-    hours = estimate(wanted.values()).cpu_hours if wanted else None
-    return {"what": what, "runs": len(wanted) or None, "hours": hours}
+    what = f"runs at its paper's setting: {' and '.join(grids)}" if expected else claim.needs or "a grid at its setting"
+    hours = estimate(expected.values()).cpu_hours if expected else None
+    return {"what": what, "runs": len(expected) or None, "hours": hours}
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def gains(
     def x(column: str) -> alt.X:
         return alt.X(f"{column}:Q", title=title, axis=alt.Axis(tickCount=4, labelExpr=SIGNED))
 
-    told = ["arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
+    lines = ["arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
     each = ["arm", "seed", alt.Tooltip("gain", format="+.3f")]
     layers = [
         base.mark_rule(**ZERO).encode(x=alt.datum(0)),
@@ -213,7 +213,7 @@ def gains(
         mean.mark_rule(aria=False, strokeWidth=2).encode(
             x("from"), alt.X2("to:Q"), row, opacity=LEARNED, strokeDash=SOLID
         ),
-        mean.mark_point(filled=True, size=70).encode(x("mean"), row, opacity=LEARNED, tooltip=told),
+        mean.mark_point(filled=True, size=70).encode(x("mean"), row, opacity=LEARNED, tooltip=lines),
     ]
     panels = alt.layer(*layers, data=both).facet(row=alt.Row("suite:N", sort=list(suites), title=None))
     return panels.resolve_scale(x="independent")

@@ -75,8 +75,8 @@ def _drawn(draw: Callable[..., object], widgets: Mapping[str, Any]) -> tuple[dic
     outputs = [(output.data, output.metadata or {}) for output in shown.outputs]
     outputs += [({"text/plain": shown.stdout}, {})] if shown.stdout else []
     if len(outputs) != 1:
-        said = f"{values} gave {len(outputs)} (printed text is one more)"
-        raise PageError(f"the function given to live must show or return one picture; {said}.")
+        text = f"{values} gave {len(outputs)} (printed text is one more)"
+        raise PageError(f"the function given to live must show or return one picture; {text}.")
     return outputs[0]
 
 

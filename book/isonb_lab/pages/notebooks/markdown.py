@@ -112,8 +112,8 @@ class Reader:
             return self._solution(lines, end, "\n" if whole.endswith("\n") else "", "")
         if name in ("figure", "image"):
             alt = re.search(r"^:alt: *(.*)$", whole, re.MULTILINE)
-            said = "\n".join(line for line in whole.splitlines()[1:-1] if line and not line.startswith(":"))
-            return f"![{alt[1] if alt else ''}]({title.strip()})\n" + (f"\n*{said}*\n" if said else ""), end
+            text = "\n".join(line for line in whole.splitlines()[1:-1] if line and not line.startswith(":"))
+            return f"![{alt[1] if alt else ''}]({title.strip()})\n" + (f"\n*{text}*\n" if text else ""), end
         raise PageError(f"a chapter must be shown by any notebook; none can show the directive {{{name}}}. Use a box.")
 
     def _box(self, head: re.Match[str], lines: list[str], at: int) -> tuple[str, int]:

@@ -56,8 +56,8 @@ def installs(chapter: Chapter) -> str:
         place, where = os.path.relpath(place, chapter.source.parent), "from the checkout that it lies in"
     else:
         where = "from where the book was built with it"
-    wanted = " ".join(f'"{one}"' for one in requirements(kind, place, "lab"))
-    return INSTALLS.format(where=where, requirements=wanted)
+    expected = " ".join(f'"{requirement}"' for requirement in requirements(kind, place, "lab"))
+    return INSTALLS.format(where=where, requirements=expected)
 
 
 @functools.cache
@@ -164,8 +164,8 @@ def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
     changed = [f"{name} = {value!r} (default {defaults[name]!r})" for name, value in job.parameters.items()]
     for cell in code_cells(notebook):
         if changed and "parameters" in cell.metadata.get("tags", []):
-            said = f"This page was run with {', '.join(changed)}.\n"
-            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=said)]
+            text = f"This page was run with {', '.join(changed)}.\n"
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
     _put(job.chapter, notebook, force=False)
     return dict(notebook.metadata["isonb_run"])
 

@@ -91,7 +91,7 @@ def write_slides(book: Book) -> Path:
     """
     index = Index(book)
     lessons = [chapter for chapter in book.chapters if chapter.slides]
-    decks = {one: slides_of(readable(Job(book, one, one.validate({})), index)) for one in lessons}
+    decks = {item: slides_of(readable(Job(book, item, item.validate({})), index)) for item in lessons}
     folder = book.build / "slides"
     vendor(book)
     shutil.copytree(book.build / "vendor", folder, dirs_exist_ok=True)

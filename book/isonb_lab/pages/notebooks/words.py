@@ -72,10 +72,10 @@ class Index:
     @cached_property
     def numbers(self) -> dict[str, str]:
         """What the numbers of a page's figures begin with, such as "4.": a supplement goes on with its page's."""
-        found: dict[str, str] = {}
+        results: dict[str, str] = {}
         for number, (page, supplements) in enumerate(self.book.numbered.items(), start=1):
-            found |= dict.fromkeys((page, *supplements), f"{number}.")
-        return found
+            results |= dict.fromkeys((page, *supplements), f"{number}.")
+        return results
 
     @cached_property
     def labels(self) -> dict[str, tuple[str, str]]:
@@ -133,10 +133,10 @@ class Index:
     def _chapters(self) -> set[str]:
         return {chapter.name for chapter in self.book.chapters}
 
-    def _linked(self, said: str, name: str, page: str) -> str:
+    def _linked(self, text: str, name: str, page: str) -> str:
         """A link from a page to the notebook of another chapter; pages that have none are named."""
         if name == page:
-            return said
+            return text
         if name not in self._chapters:
-            return f"*{said}*" if name in self.texts else said
-        return f"[{said}]({posixpath.relpath(name, posixpath.dirname(page))}.ipynb)"
+            return f"*{text}*" if name in self.texts else text
+        return f"[{text}]({posixpath.relpath(name, posixpath.dirname(page))}.ipynb)"
