@@ -67,7 +67,8 @@ def bars(clouds: Mapping[str, Tensor]) -> Any:
         pd.DataFrame({"recipe": name, "direction": range(1, len(before) + 1), "before": before, "after": _variances(x)})
         for name, x in others
     )
-    base = alt.Chart(rows.round(5)).encode(alt.X("direction:Q", title="direction, the widest first"))
+    rows = rows.round(5)
+    base = alt.Chart(rows).encode(alt.X("direction:Q", title="direction, the widest first"))
     scale = alt.Scale(type="log", domain=[0.001, 100], clamp=True)
     lines = [
         base.mark_line(color=color, interpolate="step-after", strokeDash=dash).encode(

@@ -11,7 +11,7 @@ import torch
 from nbformat.v4 import new_code_cell, new_notebook
 
 import isonb
-from isonb_lab.figures import barcodes, clouds_and_cones, isolayer, shrink_the_longest, softdecay, three_clouds
+from isonb_lab.figures import barcodes, clouds_and_cones, isolayer, recipes, shrink_the_longest, softdecay, three_clouds
 
 SQUARE = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
 POINTS = torch.randn(20, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -91,3 +91,14 @@ def test_three_clouds_show_their_scores():
     for name, cloud in three_clouds.clouds().items():
         assert f">{name}<" in drawn
         assert all(f">{score}<" in drawn for score in three_clouds.scores(cloud))
+
+
+def test_four_recipes_are_four_panels_beside_the_plain_bars():
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(40, 8, generator=draw, dtype=torch.float64) * torch.linspace(3, 0.3, 8)
+    clouds = recipes.after(x, ["a", "b"] * 20, steps=5)
+    rows = recipes.bars(clouds).data
+    assert rows.groupby("recipe").size().tolist() == [8] * 4
+    known = torch.linalg.eigvalsh(torch.cov(x.T)).flip(0)
+    assert rows["before"].head(8).tolist() == pytest.approx((known / known.mean()).tolist(), abs=1e-5)
+    assert isonb.isoscore(clouds["I-STAR, less isotropy"]) < isonb.isoscore(x) < isonb.isoscore(clouds["IsoLayer"])
