@@ -140,7 +140,7 @@ def test_a_type_checker_sees_the_types_of_an_editable_install(tmp_path):
 
 # What is imported, the library that is not there, and the extra that brings it.
 EXTRAS = [
-    ("isonb.options", "pandas", "lab"),
+    ("isonb_lab.runs.table", "pandas", "lab"),
     ("isonb_lab", "transformers", "lab"),
     ("isonb_lab.pages", "altair", "lab"),
     ("isonb.metrics", "torchmetrics", "metrics"),

@@ -143,7 +143,7 @@ def test_outputs_do_not_depend_on_how_a_stream_was_cut(tmp_path):
 def test_params_lists_the_grammar(book, capsys):
     assert main(["--root", str(book.root), "params", "sample"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["n", "=", "40", "int,", "5..500", "points"]
+    assert lines[0].split() == ["n", "=", "40", "int", "from", "5", "to", "500", "points"]
 
 
 def test_pages_to_hand_out_have_exercises_and_no_solution_and_lie_apart(copy, monkeypatch):

@@ -5,6 +5,7 @@ Run it again after a change: ``python -m isonb_lab.figures.three_clouds``. A tes
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import altair as alt
 import pandas as pd
 import torch
 import vl_convert
+from IPython.display import HTML
 
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore
@@ -21,6 +23,11 @@ from isonb_lab.pages import CLOUD, OKABE_ITO
 from isonb_lab.pages.vega import VL_VERSION
 
 TARGET = Path(__file__).with_suffix(".svg")
+TEXT = (  # what the picture shows, for whoever can't see it
+    "Three scatter plots of 100 points with the origin marked by a cross. A round ball at the origin has mean "
+    "cosine 0.01 and IsoScore 1.00; a round ball far from the origin, seen from there as a cone, has mean cosine "
+    "0.95 and IsoScore 0.99; a thin needle through the origin has mean cosine 0.01 and IsoScore 0.01."
+)
 DARK = (  # on a dark page: light letters and crosses, a grid that doesn't glare
     "<style>@media (prefers-color-scheme: dark) { text, [fill='black'] { fill: #ced6dd } "
     "[stroke='#ddd'] { stroke: #3a3f45 } [fill='#0072B2'] { fill: #2a85c4 } }</style>"
@@ -70,6 +77,12 @@ def picture() -> str:
     )
     drawn = str(vl_convert.vegalite_to_svg(json.dumps(chart.to_dict()), vl_version=VL_VERSION))
     return drawn.replace(">", f">{DARK}", 1)
+
+
+def image() -> HTML:
+    """The drawn picture with its text, for a cell of a chapter."""
+    drawn = base64.b64encode(TARGET.read_bytes()).decode()
+    return HTML(f'<img class="dark-light" alt="{TEXT}" src="data:image/svg+xml;base64,{drawn}">')
 
 
 if __name__ == "__main__":

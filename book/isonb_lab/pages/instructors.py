@@ -13,7 +13,11 @@ from isonb_lab.pages.chapters import Chapter
 EXERCISE = 10  # minutes planned for one exercise
 WORDS = 160  # of prose read in a minute, with the pictures between them
 COURSES: dict[int, dict[str, int]] = {
-    1: {"foundations/clouds_and_cones": 3, "foundations/microscope": 0, "results/claims": 0},
+    1: {
+        "foundations/clouds_and_cones": 2,
+        "foundations/microscope": 0,
+        "results/claims": 0,
+    },
     3: {
         "foundations/clouds_and_cones": 2,
         "foundations/microscope": 0,
@@ -26,12 +30,12 @@ COURSES: dict[int, dict[str, int]] = {
         "foundations/clouds_and_cones": 4,
         "foundations/microscope": 0,
         "foundations/measuring_isotropy": 4,
-        "foundations/barcodes": 4,
+        "results/the_dial": 0,
         "papers/shrink_the_longest": 3,
+        "foundations/barcodes": 4,
         "papers/istar": 4,
         "papers/softdecay": 3,
         "papers/isolayer": 3,
-        "results/the_dial": 0,
         "results/claims": 0,
         "practice/audit_your_model": 2,
         "practice/use_it_in_training": 2,

@@ -17,7 +17,7 @@ from isonb_lab.claims.verdicts import (
     judge_prediction,
 )
 from isonb_lab.figures import claims as figures
-from isonb_lab.figures import runs
+from isonb_lab.figures import runs as pictures
 from isonb_lab.papers.studies import load_study
 
 BOOK = Path(__file__).resolve().parents[3] / "book"
@@ -133,7 +133,7 @@ def test_a_claim_without_parts_keeps_its_remark(table):
 @pytest.mark.parametrize("name", ["head_to_head", "plain_encoders"])
 def test_every_recorded_run_stands_there_once_in_the_order_of_the_grid(name):
     study = load_study(name)
-    rows = pd.DataFrame(runs.run_rows(study)).set_index("run")
+    rows = pd.DataFrame(pictures.run_rows(study)).set_index("run")
     runs = study.recorded.set_index("run_id")
     assert sorted(rows.index) == sorted(runs.index)
     runs = runs.loc[rows.index]

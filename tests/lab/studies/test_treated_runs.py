@@ -1,10 +1,12 @@
 """Runs found by their settings, and what runs at another setting than a claim's say of it."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated, Treatment, by_regime, setting_in_words, treated_runs
 from isonb_lab.claims.verdicts import (
     CONTRADICTED,
@@ -39,7 +41,9 @@ def run(seed, score, method="none", task="sst2", **settings):
 
 
 def study(*runs):
-    return SimpleNamespace(runs=pd.DataFrame(runs))
+    made = SimpleNamespace(runs=pd.DataFrame(runs))
+    made.numbers = partial(Study.numbers, made)
+    return made
 
 
 def istar(seed, score, weight=-1.0, layers="all", **settings):
