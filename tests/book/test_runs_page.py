@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from isonb_lab.figures import runs
 from isonb_lab.figures.claims import claims_anchor
 from isonb_lab.papers.studies import load_study
 
@@ -29,12 +30,12 @@ def section(text, anchor):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_each_mark_leads_to_the_claims_and_these_to_their_runs(paper):
-    runs = f"runs-of-{paper.replace('_', '-')}"
+    anchor = f"runs-of-{paper.replace('_', '-')}"
     marks = re.findall(rf"\.\./papers/{paper}_more\.html#([\w-]+)", page("results/claims"))
     assert len(marks) > 5
     assert set(marks) == {claims_anchor(paper)}
-    assert f"reference/runs.html#{runs}" in section(page(f"papers/{paper}_more"), claims_anchor(paper))
-    listed = section(page("reference/runs"), runs)
+    assert f"reference/runs.html#{anchor}" in section(page(f"papers/{paper}_more"), claims_anchor(paper))
+    listed = section(page("reference/runs"), anchor)
     for row in runs.run_rows(load_study(paper)):
         assert row["run"] in listed
 

@@ -181,7 +181,7 @@ ITEMS = (
         "Table 2",
         "GLUE, validation rows",
         SOFT_MORE,
-        "Table 2. Ours",
+        "Table 2. Theirs",
         (FIVE, BERTS, Axis("settings", ("none", "softdecay"), "method.name", "methods")),
         LEARNED,
         treatment=arms.SOFTDECAY_LAYER,
