@@ -82,7 +82,7 @@ def picture() -> str:
 def image() -> HTML:
     """The drawn picture with its text, for a cell of a chapter."""
     drawn = base64.b64encode(TARGET.read_bytes()).decode()
-    return HTML(f'<img class="dark-light" alt="{TEXT}" src="data:image/svg+xml;base64,{drawn}">')
+    return HTML(f'<img class="dark-light" alt="{TEXT}" src="data:image/svg+xml;base64,{drawn}">')  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":
