@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,12 @@ def tables_of(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         recording = recorded(folder.name, folder.parent)
         return recording.runs[recording.runs["status"] == "complete"], recording.series
     home = folder / "records" if (folder / "records").is_dir() else folder
-    return _of_records(home, max((path.stat().st_mtime_ns for path in home.glob("*.json")), default=0))
+    return _of_records(home, frozenset((path.name, path.stat().st_mtime_ns) for path in home.glob("*.json")))
 
 
 @functools.lru_cache(maxsize=1)
-def _of_records(folder: Path, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tables of a folder of records, read once for all studies while ``newest``, the time of the last, stays."""
+def _of_records(folder: Path, files: frozenset[tuple[str, int]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables of a folder of records, read once for all studies while its files and their times stay."""
     result = scan(folder)
     if result.damaged:
         first = result.damaged[0]
@@ -114,7 +115,7 @@ def _arms(design: Design, settings: Sequence[Settings], suites: Sequence[str]) -
     ]
     places = list(zip(suites, names, strict=True))
     seeds = [(*place, setting.get("seed")) for place, setting in zip(places, settings, strict=True)]
-    several = {seed[:2] for seed in seeds if seeds.count(seed) > 1} if len(set(seeds)) < len(seeds) else set()
+    several = {seed[:2] for seed, count in Counter(seeds).items() if count > 1}
     return _told_apart(
         names, [setting if at in several else {} for at, setting in zip(places, methods, strict=True)], places
     )
