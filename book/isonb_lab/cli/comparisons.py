@@ -58,9 +58,9 @@ def run_plan(options: argparse.Namespace) -> int:
     if not pilot:
         fix = f"Run it first, with three seeds: isonb sweep {options.grid} --size {options.size} --out {options.out}"
         fail(InputError, "a plan needs a pilot", f"no record of this grid in {options.out}", fix)
-    lines = plan_seeds(table(pilot), gain=options.gain, power=options.power)
-    print(lines.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
-    print(f"in all    {lines['hours'].sum():.1f} hours of one process beyond the pilot, for a gain of {options.gain:g}")
+    seeds = plan_seeds(table(pilot), gain=options.gain, power=options.power)
+    print(seeds.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+    print(f"in all    {seeds['hours'].sum():.1f} hours of one process beyond the pilot, for a gain of {options.gain:g}")
     print("seeds_high is by the upper end of the pilot's spread (80% interval): a pilot of few seeds knows it roughly")
     return 0
 

@@ -102,10 +102,10 @@ def measures() -> str:
         ("measure", "title", "range", "sees"),
         *((measure.name, measure.title, measure.range, measure.sees) for measure in every),
     ]
-    paragraphs = "Of a cloud of points; the last four of the tokens of each sentence."
+    sentence = "Of a cloud of points; the last four of the tokens of each sentence."
     rules = f"A rule on an audit takes name or title of {', '.join(AUDITED)}; one on a run the name in its record."
     examples = ("isonb audit vectors.npy --fail-on 'mean_cosine>0.5'", "isonb run --fail-on 'end.cls.mean_cosine>0.5'")
-    return "\n".join([columns(rows), "", _wrapped(f"{paragraphs} {rules}", ""), *examples])
+    return "\n".join([columns(rows), "", _wrapped(f"{sentence} {rules}", ""), *examples])
 
 
 def grids() -> str:

@@ -105,10 +105,10 @@ def _rows(task: OwnTask, width: int) -> list[tuple[str, str]]:
     rows = []
     for number, row in enumerate(task.tables[task.splits[0]].slice(0, SHOWN).to_pylist(), start=1):
         value = row[task.target]
-        parts = value["text"][0] if task.kind == "span" else task.labels[value] if task.labels else f"{value:g}"
-        room = max(SHORTEST, (width - 12 - len(parts) - 4) // len(task.inputs) - 3)
+        answer = value["text"][0] if task.kind == "span" else task.labels[value] if task.labels else f"{value:g}"
+        room = max(SHORTEST, (width - 12 - len(answer) - 4) // len(task.inputs) - 3)
         texts = [_cut(" ".join(row[column].split()), room) for column in task.inputs]
-        rows.append((f"row {number}", f"{' | '.join(texts)} -> {parts}"))
+        rows.append((f"row {number}", f"{' | '.join(texts)} -> {answer}"))
     return rows
 
 

@@ -2,76 +2,53 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from isonb.errors import fail
 from isonb_lab.claims.design import Design, StudyError
 from isonb_lab.claims.study import Study
+from isonb_lab.papers import (
+    evidence_claims,
+    evidence_methods,
+    figure_2,
+    head_to_head,
+    isolayer,
+    istar,
+    istar_doses,
+    layer_doses,
+    neighbours,
+    plain_encoders,
+    shrink_the_longest,
+    softdecay,
+    trained_runs,
+)
 from isonb_lab.papers.own_runs import study_of_runs
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import FOLDER, recorded
 
-STUDIES = (
-    "evidence_claims",
-    "evidence_methods",
-    "figure_2",
-    "head_to_head",
-    "isolayer",
-    "istar",
-    "istar_doses",
-    "layer_doses",
-    "neighbours",
-    "plain_encoders",
-    "shrink_the_longest",
-    "softdecay",
-    "trained_runs",
+FILES = (
+    evidence_claims,
+    evidence_methods,
+    figure_2,
+    head_to_head,
+    isolayer,
+    istar,
+    istar_doses,
+    layer_doses,
+    neighbours,
+    plain_encoders,
+    shrink_the_longest,
+    softdecay,
+    trained_runs,
 )
-
-
-@functools.cache
-def designs() -> dict[str, Design]:
-    """The design of each study, by the name of its file; here, so that a study can load another one."""
-    from isonb_lab.papers import (
-        evidence_claims,
-        evidence_methods,
-        figure_2,
-        head_to_head,
-        isolayer,
-        istar,
-        istar_doses,
-        layer_doses,
-        neighbours,
-        plain_encoders,
-        shrink_the_longest,
-        softdecay,
-        trained_runs,
-    )
-
-    files = (
-        evidence_claims,
-        evidence_methods,
-        figure_2,
-        head_to_head,
-        isolayer,
-        istar,
-        istar_doses,
-        layer_doses,
-        neighbours,
-        plain_encoders,
-        shrink_the_longest,
-        softdecay,
-        trained_runs,
-    )
-    return dict(zip(STUDIES, (file.DESIGN for file in files), strict=True))
+DESIGNS: dict[str, Design] = {file.__name__.rpartition(".")[2]: file.DESIGN for file in FILES}
+STUDIES = tuple(DESIGNS)
 
 
 def every_design() -> list[Design]:
     """The designs of all studies, with those of the runs before and beside the head to head."""
-    from isonb_lab.papers import head_to_head
-
-    return [*designs().values(), *head_to_head.VARIANTS]
+    return [*DESIGNS.values(), *head_to_head.VARIANTS]
 
 
 def design_of(name: str) -> Design:
@@ -79,7 +56,7 @@ def design_of(name: str) -> Design:
     if name not in STUDIES:
         fix = f"Name one of {', '.join(STUDIES)}, or pass a design."
         fail(StudyError, "a study must be one of the book's", repr(name), fix)
-    return designs()[name]
+    return DESIGNS[name]
 
 
 def load_study(

@@ -4,7 +4,7 @@ import pytest
 from support import columns_of
 
 from isonb_lab.claims.table import _suite
-from isonb_lab.papers.studies import designs
+from isonb_lab.papers.studies import DESIGNS
 from isonb_lab.runs.settings import resolve
 
 STS = {"experiment": "similarity", "task": "sts13", "model": "minilm"}
@@ -43,7 +43,7 @@ def istar(**options):
     ],
 )  # fmt: skip
 def test_a_run_has_its_arm_and_its_place(study, config, arm, suite):
-    design = designs()[study]
+    design = DESIGNS[study]
     settings = columns_of(resolve(config))
     assert design.arm(settings) == arm
     assert _suite(design, settings) == suite
