@@ -3,13 +3,16 @@ r"""How many directions a cloud uses: the effective ranks, one family by order, 
 from __future__ import annotations
 
 import math
+import warnings
 
 import torch
 from torch import Tensor
 
 from isonb.checks import check_values, validated
-from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.errors import DegenerateError, FitWarning, InputError, ShapeError, fail
 from isonb.measures.spectrum import shares_of
+
+FIRST = 11  # the first rank of alpha-ReQ's fit
 
 
 @validated
@@ -71,28 +74,42 @@ def effective_number(shares: Tensor, order: float, power: int = 1) -> Tensor:
 
 @validated
 def alpha_req(
-    x: Tensor, first: int = 11, last: int = 100, *, weighted: bool = True, mask: Tensor | None = None
+    x: Tensor, first: int | None = None, last: int = 100, *, weighted: bool = True, mask: Tensor | None = None
 ) -> Tensor:
     r"""The rate :math:`\alpha` at which variances decay, :math:`\lambda_k \propto k^{-\alpha}` (Agrawal et al. 2022).
 
-    Least squares of :math:`\ln \lambda_k` against :math:`\ln k` over the ranks ``first`` to ``last``, or to the last
-    there is, each of weight 1/k, as the public code of reptrix has it; ``weighted=False``: all alike. :math:`\lambda`
+    Least squares of :math:`\ln \lambda_k` against :math:`\ln k` over the ranks ``first`` (11) to ``last``, or to the
+    last there is, each of weight 1/k, as the public code of reptrix has it; ``weighted=False``: all alike. :math:`\lambda`
     are the eigenvalues of the covariance; those whose root is rounding (below min(n, d) eps of the largest root) are
     left out. A sample reads high: an isotropic cloud in 768 dimensions has 0 and reads 0.39 from 128 points, 0.05 from
-    20,000.
+    20,000. A cloud of 11 ranks or fewer is fitted from rank 1 on, with a :class:`~isonb.errors.FitWarning`.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) >= 0. Differentiable. Errors: fewer than two ranks
-    between ``first`` and min(n, d) :class:`~isonb.errors.ShapeError`; fewer than two of them with variance
+    between a ``first`` of yours and min(n, d) :class:`~isonb.errors.ShapeError`; fewer than two of them with variance
     :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
 
     >>> s = torch.arange(1.0, 201.0, dtype=torch.float64) ** -0.75  # variances k^-1.5
     >>> round(alpha_req(torch.cat([s.diag(), -s.diag()])).item(), 6)
     1.5
     """
-    return power_law(shares_of(x, True, mask), first, last, weighted)
+    shares = shares_of(x, True, mask)
+    return power_law(shares, first_rank(first, shares.shape[-1]), last, weighted)
 
 
-def power_law(shares: Tensor, first: int = 11, last: int = 100, weighted: bool = True) -> Tensor:
+def first_rank(first: int | None, ranks: int) -> int:
+    """The first rank of :func:`alpha_req`'s fit: by default 11, or 1 of a cloud that has no two from there on."""
+    if first is not None:
+        return first
+    if ranks > FIRST:
+        return FIRST
+    what = (
+        f"alpha_req: fitted from rank 1 on instead of {FIRST}, since the cloud has only {ranks}. Pass first to choose."
+    )
+    warnings.warn(what, FitWarning, stacklevel=4)
+    return 1
+
+
+def power_law(shares: Tensor, first: int = FIRST, last: int = 100, weighted: bool = True) -> Tensor:
     """:func:`alpha_req` of descending shares of variance (..., r)."""
     r = shares.shape[-1]
     if not 1 <= first < min(last, r):

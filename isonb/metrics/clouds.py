@@ -12,8 +12,8 @@ from isonb.errors import ShapeError, fail
 from isonb.measures.cosine import cls_uniformity, token_uniformity
 from isonb.measures.isoscore import checked_zeta, isoscore_from_cov, shrinkage_matrix
 from isonb.measures.purity import purity_of
-from isonb.measures.rank import effective_rank, power_law
-from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, varex_score
+from isonb.measures.rank import effective_rank, first_rank, power_law
+from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_skewness, varex_score
 from isonb.metrics.streaming import Streaming
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, Skewness, UnitSums
@@ -136,17 +136,18 @@ class EffectiveRank(Anisotropy):
 
 
 class AlphaReQ(Streaming):
-    """:func:`isonb.alpha_req` of all points; of at most ``first`` dimensions none is defined: lower ``first``."""
+    """:func:`isonb.alpha_req` of all points; a cloud of few ranks is fitted from rank 1 on, with its warning."""
 
     least, exact = 2, True
 
-    def __init__(self, first: int = 11, last: int = 100, *, weighted: bool = True, **kwargs: Any) -> None:
+    def __init__(self, first: int | None = None, last: int = 100, *, weighted: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.first, self.last, self.weighted = first, last, weighted
 
     def _value(self, summary: Moments) -> Tensor:
         values = _values_of(summary.cov, int(summary.n) - 1)
-        return power_law(values / values.sum(), self.first, self.last, self.weighted)
+        first = first_rank(self.first, min(int(summary.n), len(values)))
+        return power_law(values / values.sum(), first, self.last, self.weighted)
 
 
 class VarEx(Streaming):
@@ -211,18 +212,42 @@ class ClsUniformity(TokenUniformity):
 
 
 class SpectralSkewness(Streaming):
-    """:func:`isonb.spectral_skewness` of the pooled singular values of the token matrices of all sentences.
+    """:func:`isonb.spectral_skewness` of the singular values of the cloud of all points (n, d).
 
-    Points (T, d) are the matrix of one sentence, as in :class:`TokenUniformity`: those of one cloud come in one call.
+    ``sentences=True``: of the pooled singular values of the token matrices of all sentences; feed it (B, T, d) and a
+    mask (B, T).
+
+    >>> metric = SpectralSkewness()
+    >>> for piece in torch.diag(torch.tensor([1.0, 1.0, 4.0])):
+    ...     metric.update(piece[None])
+    >>> round(metric.compute().item(), 6)
+    0.707107
     """
 
-    summary, least = Skewness, 2
+    exact = True
+
+    def __init__(self, *, sentences: bool = False, **kwargs: Any) -> None:
+        super().__init__(Skewness if sentences else Moments, **kwargs)
+        self.sentences, self.least = sentences, 2
 
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
-        """Add the token matrices (..., T, d) of sentences; mask (..., T) marks real tokens."""
+        """Add points (n, d) of the cloud, or the token matrices (..., T, d) of sentences; mask marks the real ones."""
         x, mask = tensor_of(x), tensor_of(mask)
+        if not self.sentences and isinstance(x, Tensor) and x.ndim > 2:
+            fix = "For token matrices (B, T, d) make it with sentences=True; for one cloud of all tokens flatten them."
+            fail(ShapeError, "the points of one cloud must have shape (n, d)", list(x.shape), fix)
+        if not self.sentences:
+            super().update(x, mask)
+            return
         with strict(), torch.no_grad():
             values = singular_values(x, mask=mask)
             if mask is not None:  # padding adds zeros that aren't singular values
                 values = values[torch.arange(values.shape[-1], device=x.device) < mask.sum(-1, keepdim=True)]
             self._add(values)
+
+    def _value(self, summary: Any) -> Tensor:
+        if self.sentences:
+            return super()._value(summary)
+        count, mean, scatter = summary.state_tensors()
+        values = _values_of(scatter.addr(mean, count * mean), int(count))
+        return spectral_skewness(values[: int(count)].sqrt())

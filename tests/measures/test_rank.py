@@ -8,7 +8,8 @@ import torch
 from support import P4, assert_same, check_rejects, normal, uneven
 
 from isonb import alpha_req, anisotropy, effective_rank, participation_ratio
-from isonb.errors import DegenerateError, InputError, ShapeError
+from isonb.errors import DegenerateError, FitWarning, InputError, ShapeError
+from isonb.metrics import AlphaReQ
 
 
 def with_variances(values):
@@ -74,12 +75,25 @@ def test_rounding_has_no_part_in_a_slope():
     assert alpha_req(x).item() == pytest.approx(released_alpha(known, 11, 39), rel=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(50, 6), (5, 20)])
+def test_a_cloud_of_few_ranks_is_fitted_from_the_first_on_and_says_so(shape):
+    x = uneven(*shape)
+    singular = np.linalg.svd(x.numpy() - x.numpy().mean(0), compute_uv=False)
+    values = singular[: min(shape[0] - 1, shape[1])] ** 2
+    metric = AlphaReQ()
+    for piece in x.split(3):
+        metric.update(piece)
+    for value in (lambda: alpha_req(x), metric.compute):
+        with pytest.warns(FitWarning, match=f"from rank 1 on instead of 11.* has only {min(shape)}"):
+            assert value().item() == pytest.approx(released_alpha(values, 1, len(values)), rel=1e-6)
+
+
 def test_bad_input():
     for order in (0, -1, math.nan, "1", True):
         check_rejects(effective_rank, InputError, "order must be a positive number", P4, order)
     check_rejects(effective_rank, DegenerateError, "must not all be zero", 0 * P4)
     check_rejects(effective_rank, DegenerateError, "must not all be equal", 0 * P4 + 1, center=True)
-    check_rejects(alpha_req, ShapeError, "two ranks must lie", uneven(30, 11))
+    check_rejects(alpha_req, ShapeError, "two ranks must lie", uneven(30, 11), 11)
     check_rejects(
         alpha_req, DegenerateError, "two directions or more must have variance", uneven(30, 3) @ uneven(3, 20)
     )

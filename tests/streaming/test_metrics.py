@@ -85,12 +85,12 @@ BESIDE = {  # of points and something beside them, in eights: the metric, the fu
     ),
     "CLS": (metrics.ClsUniformity, lambda x, m: cls_uniformity(x, m).mean(), (TOKENS, MASK)),
     "skewness": (
-        metrics.SpectralSkewness,
+        functools.partial(metrics.SpectralSkewness, sentences=True),
         lambda x, m: spectral_skewness(torch.cat([singular_values(a[b]) for a, b in zip(x, m, strict=True)])),
         (TOKENS, MASK),
     ),
     "skewness with padding": (
-        metrics.SpectralSkewness,
+        functools.partial(metrics.SpectralSkewness, sentences=True),
         lambda x: spectral_skewness(singular_values(x).flatten()),
         (TOKENS,),
     ),
@@ -116,6 +116,14 @@ def test_batches_give_the_function_of_all_points(name):
     mask = some_mask(40, keep=10)
     metric.update(torch.where(mask[:, None], X, float("nan")), mask)
     assert_same(metric.compute(), function(X[mask]))
+
+
+def test_skewness_of_a_cloud_in_pieces_is_that_of_the_whole():
+    """Tokens of sentences are another thing, and are asked for by name."""
+    for x in (X, X[:5]):  # and fewer points than dimensions
+        assert_same(fed(metrics.SpectralSkewness, x, [0, 2, len(x)]).compute(), spectral_skewness(singular_values(x)))
+    with pytest.raises(ShapeError, match=r"must have shape \(n, d\).*sentences=True"):
+        metrics.SpectralSkewness().update(TOKENS)
 
 
 @pytest.mark.parametrize("rows", [64, 2000])
