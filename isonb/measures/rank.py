@@ -79,10 +79,11 @@ def alpha_req(
     r"""The rate :math:`\alpha` at which variances decay, :math:`\lambda_k \propto k^{-\alpha}` (Agrawal et al. 2022).
 
     Least squares of :math:`\ln \lambda_k` against :math:`\ln k` over the ranks ``first`` (11) to ``last``, or to the
-    last there is, each of weight 1/k, as the public code of reptrix has it; ``weighted=False``: all alike. :math:`\lambda`
-    are the eigenvalues of the covariance; those whose root is rounding (below min(n, d) eps of the largest root) are
-    left out. A sample reads high: an isotropic cloud in 768 dimensions has 0 and reads 0.39 from 128 points, 0.05 from
-    20,000. A cloud of 11 ranks or fewer is fitted from rank 1 on, with a :class:`~isonb.errors.FitWarning`.
+    last there is, each of weight 1/k, as the public code of reptrix has it; ``weighted=False``: all alike.
+    :math:`\lambda` are the eigenvalues of the covariance; those whose root is rounding (below min(n, d) eps of the
+    largest root) are left out. A sample reads high: an isotropic cloud in 768 dimensions has 0 and reads 0.39 from 128
+    points, 0.05 from 20,000. A cloud of 11 ranks or fewer is fitted from rank 1 on, with a
+    :class:`~isonb.errors.FitWarning`.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) >= 0. Differentiable. Errors: fewer than two ranks
     between a ``first`` of yours and min(n, d) :class:`~isonb.errors.ShapeError`; fewer than two of them with variance
