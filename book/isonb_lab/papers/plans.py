@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isonb_lab.claims.verdicts import NOT_SEEN, NOT_TESTABLE, SEEN, UNTESTED, Judgement
@@ -13,13 +13,16 @@ from isonb_lab.runs.recordings import FOLDER, recorded, scored
 from isonb_lab.sweeps.cost import estimate
 from isonb_lab.sweeps.grids import load_grid
 
-from . import arms, dial, dose, evidence_methods, failed_runs, read_where
+from . import arms, deployed, dial, dose, evidence_methods, failed_runs, read_where
 
 __all__ = ["PLANS", "Answer", "answers", "hypotheses", "text_of"]
 
 PLANS = ("evidence_plan", "dial_plan", "read_where_plan", "own_cells_plan", "deployed_plan", "real_models_plan")
-# whose study says what its recording answers
-STUDIED = {"read_where_plan": "read_where", "deployed_plan": "deployed", "real_models_plan": "real_models"}
+GRIDS = {  # whose runs answer a plan; the second phase of a plan may have no grid before the first has chosen its options
+    "read_where_plan": (("read_where", "full"),),
+    "own_cells_plan": (("own_cells", "full"), ("own_cells_minilm", "full")),
+    "real_models_plan": (("real_models", "small"),),
+}
 EXPERIMENTS = RECORDINGS_FOLDER.parent / "experiments"
 ANSWERED, OPEN, NOT_RUN = "answered", "open", "not run"
 PLACES = {"english_sentiment": "sentiment (tiny)", "sst2": "SST-2 (tiny)"}
@@ -73,16 +76,29 @@ def answers(judged: Mapping[str, Sequence[Judgement]]) -> list[Answer]:
     of_claims = {f"claim {item.claim.number}": item for some in judged.values() for item in some}
     rows = []
     for plan in PLANS:
-        known = _of_dial() if plan == "dial_plan" else _of_doses() | _of_evidence() if plan == "evidence_plan" else {}
-        if plan in STUDIED:
-            known = _of_study(plan)
+        known = OUTCOMES[plan]() if plan in OUTCOMES else {}
+        cost = price(plan)
         for name, asks in hypotheses(plan).items():
             if name.startswith("claim"):
                 status, why = _of_claim(plan, of_claims.get(name))
             else:
                 status, why = known.get(name, (NOT_RUN, "no run of it is recorded"))
-            rows.append(Answer(plan, name, asks, status, why))
+            rows.append(Answer(plan, name, asks, status, why if status == ANSWERED or not cost else f"{why}; {cost}"))
     return rows
+
+
+def price(plan: str) -> str:
+    """What the runs of a plan that aren't recorded would cost, in words; "" where its grids are recorded whole."""
+    if plan == "deployed_plan":
+        return deployed.price()
+    missing = []
+    for name, size in GRIDS.get(plan, ()):
+        done = set(recorded(name).runs["run_id"]) if (FOLDER / name).is_dir() else set()
+        missing += [run for run in load_grid(name, size) if run.run_id not in done]
+    if not missing:
+        return ""
+    cost = estimate(missing)
+    return f"the plan's {cost.runs} runs that aren't recorded take about {cost.cpu_hours:.0f} hours of one core"
 
 
 def _of_claim(plan: str, verdict: Judgement | None) -> tuple[str, str]:
@@ -156,16 +172,29 @@ def _of_dial() -> dict[str, tuple[str, str]]:
     return {item.name: (OPEN if item.word == "open" else ANSWERED, item.word) for item in dial.judge(tables)}
 
 
-def _of_study(plan: str) -> dict[str, tuple[str, str]]:
-    """What the study of a plan says of its hypotheses: status and why by name."""
-    name = STUDIED[plan]
-    if not (FOLDER / name).is_dir():
-        return {}
-    if name != "read_where":
-        return dict.fromkeys(hypotheses(plan), (OPEN, "recorded and not judged here"))
-    told = {}
+def _of_read_where() -> dict[str, tuple[str, str]]:
+    """R1 to R4, W1, W2, F1, F2 and H3 of what is read, over the places where each was asked."""
+    outcomes = {}
     for asked, rows in read_where.answers(read_where.runs()).groupby("name"):
         why = "; ".join(f"{row['outcome']} ({row['where']}: {row['why']})" for row in rows.to_dict("records"))
         waits, run = (rows["outcome"] == "open").any(), (rows["why"] != read_where.NOT_RUN).any()
-        told[str(asked)] = (OPEN if waits and run else NOT_RUN if waits else ANSWERED, why)
-    return told
+        outcomes[str(asked)] = (OPEN if waits and run else NOT_RUN if waits else ANSWERED, why)
+    return outcomes
+
+
+def _of_deployed() -> dict[str, tuple[str, str]]:
+    """E1 to E8 of the dial as one deploys it."""
+    results = deployed.answers(deployed.read())
+    status = {deployed.OPEN: OPEN, deployed.HOLDS: ANSWERED, deployed.CONTRADICTED: ANSWERED}
+    return {
+        item.name: (NOT_RUN if item.why == deployed.NOT_RUN else status[item.outcome], f"{item.outcome}: {item.why}")
+        for item in results
+    }
+
+
+OUTCOMES: dict[str, Callable[[], dict[str, tuple[str, str]]]] = {
+    "evidence_plan": lambda: _of_doses() | _of_evidence(),
+    "dial_plan": _of_dial,
+    "read_where_plan": _of_read_where,
+    "deployed_plan": _of_deployed,
+}

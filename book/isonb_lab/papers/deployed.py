@@ -1,0 +1,208 @@
+"""The dial as one deploys it: the recorded table, the hypotheses of its plan, and what a user may do with each reader.
+
+What makes the table is the recipe ``book/recipes/dial/make_deployed.py``; ``deployed_plan.md`` says how it is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from isonb.errors import InputError, fail
+from isonb_lab.places import RECORDINGS_FOLDER
+from isonb_lab.sweeps.cost import CPU_FLOPS, encoder_size
+
+FOLDER = RECORDINGS_FOLDER / "deployed"
+READERS = ("search", "similarity", "linear head", "neighbours")
+LAYERS = {"tiny": (4,), "minilm": (6,), "smollm2": (15, 20, 30)}
+SEARCH_MDE, POINT = 0.0065, 0.01  # nDCG that 10,570 questions can show; a point of accuracy
+HOLDS, CONTRADICTED, OPEN = "holds", "contradicted", "open"
+NOT_RUN = "not run yet"
+# Of all texts of smollm2, cut after 256 tokens of minilm's tokenizer.
+READ_TOKENS, READ_TEXTS = 2_919_710, 89_215
+
+
+def read(folder: Path = FOLDER) -> pd.DataFrame:
+    """The recorded scores, of the mean over the sets of each reader. InputError where there are none."""
+    path = folder / "scores.parquet"
+    if not path.is_file():
+        fail(InputError, "there must be a recorded table", str(path), "Make it with make_deployed.py.")
+    table = pd.read_parquet(path)
+    return table[table["set"] == "all"].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A hypothesis of the plan: ``outcome`` "holds", "contradicted" or "open", and the numbers it rests on."""
+
+    name: str
+    outcome: str
+    why: str
+
+
+def _at(scores: pd.DataFrame, **values: object) -> pd.DataFrame:
+    """The rows whose columns have these values; mean-pooled unless said otherwise."""
+    expected = pd.Series({"pool": "mean", **values})
+    return scores[(scores[expected.index] == expected).all(axis=1)]
+
+
+def text(row: pd.Series) -> str:
+    """A gain with its interval."""
+    return f"{row['gain']:+.4f} ({row['gain_low']:+.4f} to {row['gain_high']:+.4f})"
+
+
+def _texts(rows: pd.DataFrame) -> str:
+    return "; ".join(f"{row.fit}, {row.texts:,} texts, p = {row.p:g}: {text(row)}" for _, row in rows.iterrows())
+
+
+def _outcome(shown: bool, contradicted: bool) -> str:
+    return CONTRADICTED if contradicted else HOLDS if shown else OPEN
+
+
+def _searched(scores: pd.DataFrame) -> Answer | None:
+    rows = _at(scores, encoder="minilm", reader="search", fit="searched", turn="whitening", p=0.5)
+    return None if rows.empty else Answer("E1", _outcome(True, bool((rows["gain_low"] <= 0).any())), _texts(rows))
+
+
+def _unread(scores: pd.DataFrame) -> Answer | None:
+    rows = _at(scores, encoder="minilm", reader="search", fit="unread", turn="whitening", p=0.5)
+    if rows.empty:
+        return None
+    less, more = bool((rows["gain_high"] < SEARCH_MDE).all()), bool((rows["gain_low"] > SEARCH_MDE).any())
+    return Answer("E2", _outcome(less, more), _texts(rows))
+
+
+def _language_model_searches(scores: pd.DataFrame) -> Answer | None:
+    rows = _at(scores, encoder="smollm2", reader="search", turn="whitening", p=0.5)
+    rows = rows[rows["layer"].isin((15, 20)) & (rows["texts"] >= 576)]
+    return None if rows.empty else Answer("E3", _outcome(True, bool((rows["gain_low"] <= 0).any())), _texts(rows))
+
+
+def _first_token(scores: pd.DataFrame) -> Answer | None:
+    rows = scores[(scores["encoder"] == "smollm2") & scores["layer"].isin((15, 20)) & (scores["fit"] == "unread")]
+    rows = rows[rows["reader"] == "similarity"]
+    if rows.empty:
+        return None
+    score = rows.set_index(["layer", "pool", "turn", "p"])["score"]
+    more, numbers = [], []
+    for layer in (15, 20):
+        raw = score[layer, "without first", "raw", 0.0]
+        token, turn = raw - score[layer, "mean", "raw", 0.0], score[layer, "without first", "whitening", 0.75] - raw
+        more.append(token > turn)
+        numbers.append(f"layer {layer}: the token {token:+.3f}, the turn after it {turn:+.3f}")
+    return Answer("E4", _outcome(all(more), not any(more)), "; ".join(numbers))
+
+
+def _trained_for_the_cosine(scores: pd.DataFrame) -> Answer | None:
+    rows = _at(scores, encoder="minilm", reader="similarity", turn="whitening")
+    if rows.empty:
+        return None
+    above = rows[rows["gain_low"] > 0]
+    numbers = f"{len(above)} of {len(rows)} cells gain; the largest: {_texts(rows.loc[[rows['gain'].idxmax()]])}"
+    return Answer("E5", _outcome(bool((rows["gain_high"] <= 0).all()), len(above) > 0), numbers)
+
+
+def chosen(scores: pd.DataFrame, reader: str | None = None) -> pd.DataFrame:
+    """The turn that held-out data chose for each encoder, layer, pooling and reader."""
+    rows = scores[scores["chosen"]]
+    return rows if reader is None else rows[rows["reader"] == reader]
+
+
+def _whole(scores: pd.DataFrame) -> bool:
+    """Whether every encoder of the plan is recorded."""
+    return set(LAYERS) <= set(scores["encoder"])
+
+
+def _head(scores: pd.DataFrame) -> Answer | None:
+    rows = chosen(scores, "linear head")
+    outside = (rows["gain_low"] > POINT) | (rows["gain_high"] < -POINT)
+    inside = (rows["gain_low"] >= -POINT) & (rows["gain_high"] <= POINT)
+    numbers = f"{int(inside.sum())} of {len(rows)} cells within a point, {int(outside.sum())} outside"
+    return Answer("E6", _outcome(bool(inside.all()) and _whole(scores), bool(outside.any())), numbers)
+
+
+def _never_loses(scores: pd.DataFrame) -> Answer | None:
+    rows = chosen(scores)
+    lost = rows[rows["gain_high"] < 0]
+    numbers = f"{len(lost)} of {len(rows)} cells lose"
+    if len(lost):
+        worst = lost.loc[lost["gain"].idxmin()]
+        numbers += f", most {worst['encoder']}, {worst['reader']}: {text(worst)}"
+    return Answer("E7", _outcome(bool((rows["gain_low"] >= 0).all()) and _whole(scores), len(lost) > 0), numbers)
+
+
+def _few_texts(scores: pd.DataFrame) -> Answer | None:
+    rows = _at(scores, encoder="minilm", reader="search", fit="wikipedia", turn="whitening", texts=192)
+    rows = rows[rows["p"] >= 0.75]
+    if rows.empty:
+        return None
+    return Answer("E8", _outcome(bool((rows["gain_high"] < 0).all()), bool((rows["gain_low"] >= 0).any())), _texts(rows))
+
+
+HYPOTHESES: dict[str, Callable[[pd.DataFrame], Answer | None]] = {
+    "E1": _searched,
+    "E2": _unread,
+    "E3": _language_model_searches,
+    "E4": _first_token,
+    "E5": _trained_for_the_cosine,
+    "E6": _head,
+    "E7": _never_loses,
+    "E8": _few_texts,
+}
+
+
+def answers(scores: pd.DataFrame) -> list[Answer]:
+    """Every hypothesis of the plan with its outcome; open where its encoder isn't recorded."""
+    return [judge(scores) or Answer(name, OPEN, NOT_RUN) for name, judge in HYPOTHESES.items()]
+
+
+def price(folder: Path = FOLDER) -> str:
+    """What the vectors of the encoders that aren't recorded would cost, in words; "" where all are."""
+    done = set(read(folder)["encoder"]) if (folder / "scores.parquet").is_file() else set()
+    missing = [name for name in LAYERS if name not in done]
+    sizes = [size for name in missing if (size := encoder_size(name)) is not None]
+    flops = READ_TOKENS * sum(size.forward(READ_TOKENS / READ_TEXTS) for size in sizes)
+    hours = flops / CPU_FLOPS[False] / 3600
+    return f"the vectors of {' and '.join(missing)} take about {hours:.0f} hours of one core" if missing else ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do for a reader: ``p`` of a fit on unread texts, None to leave the vectors as they are.
+
+    ``gains``: by encoder and layer, mean-pooled. ``worst``: the lowest end of their intervals, what it costs when wrong.
+    """
+
+    reader: str
+    p: float | None
+    held_out: bool
+    gains: dict[str, str]
+    worst: float
+
+    @property
+    def words(self) -> str:
+        """The advice as a sentence."""
+        if self.p is not None:
+            return f"Turn at p = {self.p:g}."
+        return "Choose p on held-out data, and raw may win." if self.held_out else "Leave the vectors as they are."
+
+
+def advice(scores: pd.DataFrame, reader: str) -> Advice:
+    """The p that gains on every recorded encoder, the largest in its worst case; else one that held-out data choose.
+
+    Where even a chosen p loses significantly: leave it.
+    """
+    rows = _at(scores, reader=reader, fit="unread", turn="whitening")
+    least = rows.groupby("p")["gain_low"].min()
+    picked = chosen(_at(scores), reader)
+    if least.max() > 0:
+        p, held_out, used = float(least.idxmax()), False, rows[rows["p"] == least.idxmax()]
+    elif (picked["gain_high"] >= 0).all():
+        p, held_out, used = None, True, picked
+    else:
+        p, held_out, used = None, False, picked
+    gains = {f"{row['encoder']}, layer {row['layer']}": text(row) for _, row in used.iterrows()}
+    return Advice(reader, p, held_out, gains, float(used["gain_low"].min()))
