@@ -37,7 +37,7 @@ BREAKS = {
     "no solution": ("```{solution-start} ex-two", "```{solution-start} ex-three", "exercise ex-two needs its solution"),
     "open solution": ("ex-two\n:class: dropdown\n", "ex-two\n", "must be folded"),
     "spelling": ("isonb:\n  smoke:\n    n: 20\n", "isonb: {smoke: {n: 20}}\n", "lint --fix"),
-    "long cell": (HERE, "\n".join([HERE] * 12), "an open cell has at most 12 lines of 80 columns; it has 15 lines"),
+    "long cell": (HERE, "\n".join([HERE] * 12), "an open cell has at most 12 lines of 80 columns; it has 16 lines"),
     "wide cell": (HERE, f"{HERE}  # {'x' * 60}", "lines of up to 96. Fold it"),
     "syntax": ("1 + 1", "1 +", "isn't Python"),
 }

@@ -6,6 +6,7 @@ import shutil
 
 import nbformat
 import pytest
+from reading import prose
 
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.build import html, write_pages
@@ -90,7 +91,7 @@ def test_warnings_fail_the_build_and_are_all_told(copy):
 def test_the_notebook_says_what_the_page_says(copy):
     """The value of the run, the number of the figure and of the exercises as sphinx counts them; its outputs stay."""
     notebook = nbformat.read(copy.chapters[0].notebook, as_version=4)
-    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    text = prose(notebook)
     built = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page(copy, "sample")))
     (figure,) = set(re.findall(r"Fig\. [\d.]*\d", text))
     assert f"See {figure}, and the number 0.33." in text
@@ -99,7 +100,7 @@ def test_the_notebook_says_what_the_page_says(copy):
     assert len(exercises) == 2
     assert all(f"{exercise} (" in built for exercise in exercises)
     assert "Sample (2024)." in text
-    assert not re.search(r"\{[\w:-]+\}`|```\{|~~~\{", copy.chapters[0].notebook.read_text(encoding="utf-8"))
+    assert not re.search(r"\{[\w:-]+\}`|```\{|~~~\{", text)
     downloaded = copy.build / "html" / "_sources" / "book" / "sample.ipynb"
     assert downloaded.read_bytes() == copy.chapters[0].notebook.read_bytes(), "the page offers the plain notebook"
 

@@ -11,10 +11,12 @@ import pytest
 from browser import chromium, launch
 from lab_server import TOKEN, end_kernels, idle_kernel, jupyter_lab
 from playwright.sync_api import sync_playwright
+from reading import prose
 
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.runtime.glue import glued
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")]
 
@@ -112,7 +114,8 @@ def test_running_all_and_saving_leaves_the_book_as_it_was(lab):
     saved = saved_after_running(page, path)
     nothing_raw("\n".join(page.evaluate(SEEN)))
     assert not page.query_selector(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")
-    printed = "".join(out.get("text", "") for cell in saved.cells for out in cell.get("outputs", []))
     names = set(re.findall(r"\{glue\}`([^`]+)", (root / "book" / f"{RUN}.md").read_text(encoding="utf-8")))
-    assert all(f"{name}: " in printed for name in names), "the cell that computes a value shows it"
+    values = glued(saved)
+    assert names <= set(values)
+    assert all(values[name] in prose(saved) for name in names), "sentences have the values of this kernel"
     assert {path: path.read_bytes() for path in before} == before

@@ -12,7 +12,7 @@ from isonb.cli import main
 
 PARAMETERS = "n: int = 2  # points"
 CHAPTER = """
-from isonb_lab.pages.values import glue
+from isonb_lab.pages.sentences import glue
 
 glue("square", n**2)
 glue("word", "odd" if n % 2 else "even")

@@ -6,7 +6,7 @@ import pytest
 
 from isonb_lab.claims.verdicts import Claim, Prediction, judge, judge_prediction
 from isonb_lab.pages.errors import PageError
-from isonb_lab.pages.values import expect, holds
+from isonb_lab.pages.sentences import expect, holds
 
 UP, DOWN, OPEN = [0.10, 0.12, 0.11], [-0.10, -0.12, -0.11], [0.1, -0.2, 0.1]
 

@@ -30,7 +30,8 @@ with needs("isonb_lab.pages", "lab"):
     from isonb_lab.pages.evidence import over_runs as over_runs
     from isonb_lab.pages.evidence import spread as spread
     from isonb_lab.pages.parameters import check_parameters as check_parameters
-    from isonb_lab.pages.values import expect as expect
-    from isonb_lab.pages.values import glue as glue
-    from isonb_lab.pages.values import holds as holds
+    from isonb_lab.pages.sentences import expect as expect
+    from isonb_lab.pages.sentences import glue as glue
+    from isonb_lab.pages.sentences import holds as holds
+    from isonb_lab.pages.sentences import paragraph as paragraph
     from isonb_lab.pages.values import table as table

@@ -24,7 +24,8 @@ from isonb.errors import install_line
 from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import LintError, ParameterError
-from isonb_lab.pages.notebooks.plain import FOLDED, cell_texts
+from isonb_lab.pages.notebooks.markdown import Reader
+from isonb_lab.pages.notebooks.plain import FOLDED
 from isonb_lab.pages.prose import numbers, sentences, words
 
 ANSWER, LIMITS = "**The answer.**", "What this does not show"
@@ -148,12 +149,13 @@ def _exercises(chapter: Chapter) -> Iterator[str]:
 
 def _open(chapter: Chapter) -> list[bool]:
     """Whether each code cell is open on the page: not folded by its tags, nor in a solution."""
-    cells = zip(chapter.cells.cells, cell_texts(chapter.cells, {}), strict=True)
-    return [
-        not (solution or FOLDED & set(cell.metadata.get("tags", [])))
-        for cell, (_, solution) in cells
-        if cell.cell_type == "code"
-    ]
+    reader, made = Reader({}), []
+    for cell in chapter.cells.cells:
+        if cell.cell_type == "code":
+            made.append(not (reader.solution or FOLDED & set(cell.metadata.get("tags", []))))
+        else:
+            reader.shown(cell.source)
+    return made
 
 
 def _short(chapter: Chapter) -> Iterator[str]:

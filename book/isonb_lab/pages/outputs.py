@@ -17,13 +17,14 @@ from isonb_lab.pages.errors import ChapterError
 WIDGET = "application/vnd.jupyter.widget"
 INJECTED = "injected-parameters"
 INSTALL = "isonb-install"  # of the cell by which a notebook that is opened alone installs what it needs
+PARAGRAPH = "isonb-paragraph"  # of a cell that shows a paragraph with the numbers of the kernel
 KERNEL_FILE = re.compile(r"/[^\s\"\\]*/ipykernel_\d+/\d+\.py")  # in JSON
 
 
 def code_cells(notebook: Any) -> list[Any]:
-    """The chapter's own code cells: without the cell that papermill injects, and the one that installs."""
+    """The chapter's own code cells: without what papermill injects, what installs and what shows a paragraph."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [cell for cell in cells if not {INJECTED, INSTALL} & set(cell.metadata.get("tags", []))]
+    return [cell for cell in cells if not {INJECTED, INSTALL, PARAGRAPH} & set(cell.metadata.get("tags", []))]
 
 
 def _without_folders(text: str, root: Path, temporary: str) -> str:

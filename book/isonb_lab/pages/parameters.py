@@ -22,6 +22,7 @@ TYPES: dict[str, type[Value]] = {"int": int, "float": float, "str": str, "bool":
 LINE = re.compile(r"(?P<name>[A-Za-z_]\w*): (?P<kind>\w+) = (?P<literal>.+?)  # (?P<comment>.+)")
 LIMITS = re.compile(r"(?:range (?P<low>\S+?)\.\.(?P<high>\S+)|one of (?P<options>.+))")
 INJECTED = "# Parameters\n"  # how the cell begins that papermill puts below
+_changed: dict[str, Value] = {}  # what this kernel's notebook was given otherwise than declared
 GRAMMAR = "name: int|float|str|bool = literal  # help[; range LO..HI | ; one of A|B|C]"
 
 
@@ -159,7 +160,15 @@ def check_parameters() -> None:
     lines = [line for source in injected for line in ast.parse(source).body if isinstance(line, ast.Assign)]
     given = {ast.unparse(line.targets[0]) for line in lines}
     values = {name: names[name] for name in sorted(given) + [p.name for p in parameters] if name in names}
-    names.update(validate_parameters(parameters, values))
+    checked = validate_parameters(parameters, values)
+    names.update(checked)
+    _changed.clear()
+    _changed.update({p.name: checked[p.name] for p in parameters if checked.get(p.name, p.default) != p.default})
+
+
+def changed_parameters() -> dict[str, Value]:
+    """The parameters that the last :func:`check_parameters` found to be others than their cell declares."""
+    return dict(_changed)
 
 
 def _declares(source: str) -> bool:

@@ -1,9 +1,8 @@
-"""Numbers into prose (``glue``) and beside charts (``table``), sentences that runs bear out (``expect``)."""
+"""Numbers beside charts: tables."""
 
 from __future__ import annotations
 
 import html
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,48 +12,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from isonb_lab.pages.errors import PageError
-from isonb_lab.pages.vega import in_book
-from isonb_lab.runtime.glue import GLUE_PREFIX
+from isonb_lab.pages.sentences import contradict, format_value
 
 LONG = 26  # letters of a cell that gets the room of a sentence
 COUNTED = re.compile(r"([-+]?\d.*), n = (\d+)")  # a mean with the number of its runs
 INTERVAL = re.compile(r" (\([^ ()]+ to [^ ()]+\))")
 FEW = 4  # counts that may stand in their cells though they are one and the same
-
-
-def glue(name: str, value: object, fmt: str | None = None) -> None:
-    """Keep ``value``, formatted by ``fmt`` as in ``format(value, fmt)``, for the text: ``{glue}`name```.
-
-    In a notebook it is printed as well, where it is computed: the prose there has the value of an earlier run.
-
-    >>> glue("share", 0.5)  # outside a notebook there is no page, and nothing to show
-    """
-    text = _format(value, fmt)
-    if not name.strip():
-        raise PageError("glue needs a name; got a blank one.")
-    if not InteractiveShell.initialized():
-        return
-    scrap = {"scrapbook": {"name": name, "mime_prefix": GLUE_PREFIX}}
-    display({GLUE_PREFIX + "text/plain": text}, raw=True, metadata=scrap)  # type: ignore[no-untyped-call]
-    if not in_book():
-        print(f"{name}: {text}")
-
-
-def _format(value: object, fmt: str | None) -> str:
-    """A number as text; tensors and arrays of one element count as numbers, a missing value is a dash."""
-    if not isinstance(value, str | int | float) and callable(item := getattr(value, "item", None)):
-        value = item()
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if fmt is None and isinstance(value, float):
-        fmt = ".4g"
-    try:
-        text = format(value, fmt or "")
-    except (TypeError, ValueError) as error:
-        raise PageError(f"format {fmt!r} doesn't fit {value!r}: {error}.") from None
-    if isinstance(value, float) and math.isfinite(value) and not any(digit in text for digit in "123456789"):
-        text = "0" if "e" in text else text.lstrip("-")  # no "0e+00", no "-0.00"
-    return text
 
 
 def _text(cell: str) -> str:
@@ -131,7 +94,7 @@ def table(
     """
     columns = _columns(data, index)
     if not columns or not next(iter(columns.values())):
-        _contradict("a table needs at least one row and one column; got an empty one.")
+        contradict("a table needs at least one row and one column; got an empty one.")
         return Table([], [], [], caption, {})
     if len({len(cells) for cells in columns.values()}) != 1:
         raise PageError(f"columns must be of one length; got { {k: len(v) for k, v in columns.items()} }.")
@@ -140,7 +103,7 @@ def table(
         raise PageError(f"fmt names columns that aren't there: {sorted(unknown)}. There are: {list(columns)}.")
     numeric = [all(_is_number(cell) for cell in cells) for cells in columns.values()]
     text = [
-        [_format(cell, (fmt.get(name) if isinstance(fmt, Mapping) else fmt) if number else None) for cell in cells]
+        [format_value(cell, (fmt.get(name) if isinstance(fmt, Mapping) else fmt) if number else None) for cell in cells]
         for (name, cells), number in zip(columns.items(), numeric, strict=True)
     ]
     text, caption = _counted_once(text, caption)
@@ -180,40 +143,3 @@ def _columns(data: Any, index: bool) -> dict[str, list[object]]:
         raise PageError("rows must be mappings of column to value; got another type. Or pass a DataFrame.")
     names = dict.fromkeys(name for row in rows for name in row)
     return {str(name): [row.get(name) for row in rows] for name in names}
-
-
-def expect(judged: Any, claim: int | str, outcome: str) -> None:
-    """Raise :class:`~isonb_lab.pages.errors.PageError` unless the runs say of a claim what the page says.
-
-    Args:
-        judged: a study, or its verdicts.
-        claim: the claim's number or name.
-        outcome: the verdict in words: "inconclusive", "depends on the encoder".
-
-    >>> from isonb_lab.claims.verdicts import Claim, judge
-    >>> expect([judge(Claim("C9", "nothing", ()), [])], "C9", "not testable")
-    """
-    verdicts = judged.verdicts() if hasattr(judged, "verdicts") else judged
-    words = {verdict.claim.number: verdict.words for verdict in verdicts}.get(claim, "no such claim")
-    if words != outcome:
-        says, fix = f"{claim}: {outcome}", "Rewrite the claim's sentences."
-        _contradict(f"the runs must say what this page says ({says}); got {words}. {fix}")
-
-
-def holds(**facts: object) -> None:
-    """Raise :class:`~isonb_lab.pages.errors.PageError` unless each fact that a sentence relies on is true.
-
-    >>> holds(only_one_gain=len(["IsoLayer on STS-B"]) == 1)
-    """
-    wrong = [name for name, fact in facts.items() if not fact]
-    if wrong:
-        names = ", ".join(name.replace("_", " ") for name in wrong)
-        _contradict(f"what this page says must be true of the runs; got otherwise: {names}. Rewrite the sentence.")
-
-
-def _contradict(text: str) -> None:
-    """Raise ``words``; of a reader's own runs, which may say otherwise than the book's, print them."""
-    folder = InteractiveShell.instance().user_ns.get("runs") if InteractiveShell.initialized() else ""
-    if not isinstance(folder, str) or not folder:
-        raise PageError(text)
-    print(f"{text} (with the runs of {folder}; the sentences of this page are of the book's)")

@@ -11,12 +11,14 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import nbformat
+from markdown_it import MarkdownIt
 
 from isonb.errors import origin, requirements
 from isonb.runtime.files import update
@@ -24,8 +26,9 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError, PairingError
 from isonb_lab.pages.notebooks.markdown import Reader
 from isonb_lab.pages.notebooks.words import Index
-from isonb_lab.pages.outputs import INJECTED, INSTALL, code_cells, graft
+from isonb_lab.pages.outputs import INJECTED, INSTALL, PARAGRAPH, code_cells, graft
 from isonb_lab.pages.run import Job
+from isonb_lab.pages.sentences import GLUE, as_markdown, filled
 from isonb_lab.runtime.glue import glued
 
 NOTE = "isonb_written"  # the digest of a notebook as it was written
@@ -33,6 +36,12 @@ CAPTION = "isonb_caption"
 FAILED = "papermill-error-cell-tag"  # of what papermill writes above a cell that raised
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}  # tags of cells whose code the book hides
 
+SHOWS = """\
+from isonb_lab import pages
+
+pages.paragraph(r'''
+{text}
+''')"""
 INSTALLS = """\
 # Opened alone: install what this notebook needs, {where}. Elsewhere nothing happens.
 import importlib.util
@@ -71,13 +80,32 @@ def _repository(checkout: str) -> str:
     return f"git+https://{url.hostname}{url.path}" if url.scheme == "https" and url.hostname else ""
 
 
-def cell_texts(notebook: Any, words: Mapping[str, str]) -> list[tuple[str, str]]:
-    """For each cell of a source: what it shows, nothing for code, and the label of the solution that it stands in."""
-    reader, made = Reader(words), []
-    for cell in notebook.cells:
-        inside = reader.solution
-        made.append((reader.shown(cell.source) if cell.cell_type == "markdown" else "", inside))
-    return made
+def paragraphs(text: str) -> Iterator[tuple[bool, str]]:
+    """The paragraphs of a Markdown cell, joined to those that have numbers of the kernel and those that have none.
+
+    >>> list(paragraphs("# Soup\\n\\nMuch.\\n\\nOf {glue}`n` spoons.\\n\\n- Salt."))
+    [(False, '# Soup\\n\\nMuch.'), (True, 'Of {glue}`n` spoons.'), (False, '- Salt.')]
+    """
+    if not GLUE.search(text) or "{solution-" in text:  # a solution is folded as a whole
+        yield bool(GLUE.search(text)), text
+        return
+    lines = text.splitlines()
+    blocks = [token.map for token in MarkdownIt().enable("table").parse(text) if token.level == 0 and token.map]
+    ends = [start for start, _ in blocks[1:]] + [len(lines)]
+    parts = ["\n".join(lines[start:end]) for (start, _), end in zip(blocks, ends, strict=True)]
+    for live, group in groupby(parts, lambda part: bool(GLUE.search(part))):
+        yield live, "\n".join(group).strip("\n")
+
+
+def _markdown(cell: Any, number: int, text: str, live: bool, values: Mapping[str, str]) -> Any:
+    """The cell of some paragraphs: Markdown, or code that shows them with the numbers of the kernel."""
+    name = cell.id if not number else f"{cell.id}-{number}"
+    metadata = {key: value for key, value in cell.metadata.items() if key != "mystnb"}
+    if not live:
+        return nbformat.v4.new_markdown_cell(text, id=name, metadata=metadata)
+    metadata |= {"tags": [*metadata.get("tags", []), PARAGRAPH], "jupyter": {"source_hidden": True}}
+    shown = nbformat.v4.new_output("display_data", data=as_markdown(filled(text, values)))
+    return nbformat.v4.new_code_cell(SHOWS.format(text=text), id=name, metadata=metadata, outputs=[shown])
 
 
 def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, str]) -> Any:
@@ -86,13 +114,17 @@ def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, st
     Code that the book hides is folded, but for the parameters, and solutions are closed, with their outputs. The first
     code cell installs the package where it is missing.
     """
-    words = index.words(chapter, values)
+    words = index.words(chapter)
+    reader = Reader(words)
     made = nbformat.v4.new_notebook(metadata={k: v for k, v in notebook.metadata.items() if k != "jupytext"})
-    for cell, (text, solution) in zip(notebook.cells, cell_texts(notebook, words), strict=True):
-        metadata = {key: value for key, value in cell.metadata.items() if key != "mystnb"}
+    for cell in notebook.cells:
+        solution = reader.solution
         if cell.cell_type == "markdown":
-            made.cells.append(nbformat.v4.new_markdown_cell(text, id=cell.id, metadata=metadata))
+            parts = [(bool(GLUE.search(cell.source)), cell.source)] if solution else paragraphs(cell.source)
+            shown = [(live, reader.shown(text)) for live, text in parts]
+            made.cells += [_markdown(cell, at, text, live, values) for at, (live, text) in enumerate(shown)]
             continue
+        metadata = {key: value for key, value in cell.metadata.items() if key != "mystnb"}
         tags = set(metadata.get("tags", []))
         folded = bool(FOLDED & tags) and "parameters" not in tags  # these are to be seen, and changed
         if folded or solution:

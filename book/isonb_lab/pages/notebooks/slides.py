@@ -19,6 +19,7 @@ from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.notebooks.plain import CAPTION, readable
 from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.outputs import PARAGRAPH
 from isonb_lab.pages.run import Job
 from isonb_lab.pages.vega import MIME, page_html
 from isonb_lab.pages.vendor import vendor
@@ -63,11 +64,13 @@ def slides_of(notebook: Any) -> list[str]:
     """The HTML of each slide of an executed plain notebook. A picture's caption is left to the page."""
     made: list[str] = []
     for cell in notebook.cells:
-        if cell.cell_type == "code":
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "code" and PARAGRAPH not in tags:
             charts = [page_html(dict(out["data"][MIME])) for out in cell.outputs if MIME in out.get("data", {})]
             made[-1:] = ["".join([*made[-1:], *(f"<figure>{chart}</figure>" for chart in charts)])]
-        elif CAPTION not in cell.metadata.get("tags", []):
-            before, *headed = HEADING.split(cell.source)
+        elif CAPTION not in tags:
+            text = cell.outputs[0].data["text/markdown"] if PARAGRAPH in tags else cell.source
+            before, *headed = HEADING.split(text)
             if before.strip():
                 made[-1] += as_html(before)
             made += map(as_html, headed)

@@ -21,7 +21,6 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import PairingError
 from isonb_lab.pages.notebooks.plain import NOTE, last_run, note, plain, with_outputs, worked_in, write_notebook
 from isonb_lab.pages.notebooks.words import Index
-from isonb_lab.runtime.glue import glued
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 PROMPT = "**Your solution:**"
@@ -32,8 +31,8 @@ These are copies: run, change and save what you like, the book stays as it is. A
 come back; `make edit` opens the chapters themselves.
 
 Open a chapter, then *Run > Run All Cells*. A folded cell opens when you click it. The parameters stand in one cell near
-the top, each with its range; the cell below checks them. Text has the values of the last run of the book, and a cell
-that computes one prints it anew."""
+the top, each with its range; the cell below checks them. A sentence with a number changes when its number is computed
+anew, and one that doesn't hold with your parameters says so."""
 
 
 def without_solutions(text: str, inside: bool, prompt: str = "") -> tuple[str, bool]:
@@ -120,8 +119,7 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
     for chapter, path in targets.items():
         if names := needed_from_solutions(chapter):
             raise PairingError(f"{chapter.name} must run without its solutions; it uses {', '.join(names)} of one.")
-        run = last_run(book, chapter)
-        hand_out(plain(chapter, student(chapter), index, glued(run) if run else {}), path)
+        hand_out(plain(chapter, student(chapter), index, {}), path)
     return list(targets.values())
 
 

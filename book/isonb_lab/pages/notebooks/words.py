@@ -1,4 +1,4 @@
-"""What the roles of a chapter read as: values of its run, citations, titles, and the numbers that the book gives."""
+"""What the roles of a chapter read as: citations, titles, and the numbers that the book gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from functools import cached_property
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.notebooks.markdown import key, roles
 
-NOT_RUN = "(run this chapter)"
 YEAR = re.compile(r" (\d{4})$")
 TARGET = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]*)>", re.DOTALL)
 TITLE = re.compile(r"^# +(.+?) *$", re.MULTILINE)
@@ -20,7 +19,6 @@ EXERCISE = re.compile(
 )
 FIGURE = re.compile(r"^ *(?:name: *|:name: *)(?P<label>fig-[\w-]+) *$", re.MULTILINE)
 SECTION = re.compile(r"^\((?P<label>[\w-]+)\)=\n+#+ +(?P<title>.+?) *$", re.MULTILINE)
-MARKDOWN = re.compile(r"([\\*`<$])")
 
 
 def citation(role: str, keys: str, known: Mapping[str, str]) -> str:
@@ -91,20 +89,19 @@ class Index:
                     known[match["label"]] = (name, f"{kind} {number}{counts[kind, number]}")
         return known
 
-    def words(self, chapter: Chapter, values: Mapping[str, str]) -> dict[str, str]:
-        """What the roles of this chapter read as, with the values of a run (:data:`NOT_RUN` where there is none)."""
+    def words(self, chapter: Chapter) -> dict[str, str]:
+        """What the roles of this chapter read as, but for values of its run: those are the kernel's."""
         text = self.texts[chapter.name]
         made = {key("exercise", match["label"]): self.labels[match["label"]][1] for match in EXERCISE.finditer(text)}
         for role, content in roles(text):
-            word = self._word(role, content, chapter.name, values)
+            word = self._word(role, content, chapter.name)
             if word is not None:
                 made[key(role, content)] = word
         return made
 
-    def _word(self, role: str, content: str, page: str, values: Mapping[str, str]) -> str | None:
+    def _word(self, role: str, content: str, page: str) -> str | None:
         if role.startswith("glue"):
-            value = values.get(content.partition(":")[0] if role != "glue" else content)
-            return NOT_RUN if value is None else MARKDOWN.sub(r"\\\1", " ".join(value.split()))
+            return None
         if role.startswith("cite"):
             return citation(role, content, self.citations)
         if role == "math":
