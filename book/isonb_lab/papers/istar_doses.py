@@ -100,7 +100,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="istar_doses",
-    page="results/too_strong",
+    page="results/dose_more",
     recordings=("istar_doses",),
     arm=arm_of,
     claims=CLAIMS,

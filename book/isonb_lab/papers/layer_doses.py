@@ -152,7 +152,7 @@ def arm_of(settings: Settings) -> str | None:
 
 DESIGN = Design(
     name="layer_doses",
-    page="results/too_strong",
+    page="results/dose_more",
     recordings=("layer_doses",),
     arm=arm_of,
     claims=CLAIMS,

@@ -15,7 +15,7 @@ from isonb_lab.places import RECORDINGS_FOLDER
 
 APART = ("the_dial", "the_dial_more")  # a linear head there reads the very vectors that are turned
 # studies of what is read, and of no other vectors
-SOURCES = {"read_where": {"heads", "study"}, "claims": {"heads", "rounded"}}
+SOURCES = {"dose": {"heads", "study"}, "claims": {"heads", "rounded"}}
 BOOK = RECORDINGS_FOLDER.parent
 PAGES = [*BOOK.glob("results/*.md"), *BOOK.glob("teaching/*.md")]
 PAGES = sorted(page for page in PAGES if page.stem not in APART)
