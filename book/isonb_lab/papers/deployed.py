@@ -139,7 +139,8 @@ def _few_texts(scores: pd.DataFrame) -> Answer | None:
     rows = rows[rows["p"] >= 0.75]
     if rows.empty:
         return None
-    return Answer("E8", _outcome(bool((rows["gain_high"] < 0).all()), bool((rows["gain_low"] >= 0).any())), _texts(rows))
+    lost, not_lost = bool((rows["gain_high"] < 0).all()), bool((rows["gain_low"] >= 0).any())
+    return Answer("E8", _outcome(lost, not_lost), _texts(rows))
 
 
 HYPOTHESES: dict[str, Callable[[pd.DataFrame], Answer | None]] = {
@@ -173,7 +174,7 @@ def price(folder: Path = FOLDER) -> str:
 class Advice:
     """What to do for a reader: ``p`` of a fit on unread texts, None to leave the vectors as they are.
 
-    ``gains``: by encoder and layer, mean-pooled. ``worst``: the lowest end of their intervals, what it costs when wrong.
+    ``gains``: by encoder and layer, mean-pooled. ``worst``: the lowest end of their intervals, the cost when wrong.
     """
 
     reader: str

@@ -18,7 +18,7 @@ from . import arms, deployed, dial, dose, evidence_methods, failed_runs, read_wh
 __all__ = ["PLANS", "Answer", "answers", "hypotheses", "text_of"]
 
 PLANS = ("evidence_plan", "dial_plan", "read_where_plan", "own_cells_plan", "deployed_plan", "real_models_plan")
-GRIDS = {  # whose runs answer a plan; the second phase of a plan may have no grid before the first has chosen its options
+GRIDS = {  # whose runs answer a plan; a second phase has none before the first has chosen its options
     "read_where_plan": (("read_where", "full"),),
     "own_cells_plan": (("own_cells", "full"), ("own_cells_minilm", "full")),
     "real_models_plan": (("real_models", "small"),),
