@@ -1,0 +1,74 @@
+"""The dial as one deploys it: an interval decides each hypothesis, and what is advised follows the recorded gains."""
+
+import hashlib
+import re
+
+import pandas as pd
+import pytest
+
+from isonb.errors import InputError
+from isonb_lab.papers import deployed
+from isonb_lab.places import EXPERIMENTS_FOLDER
+
+
+def scores(**gains):
+    """A row of each reader, encoder and p, fitted on unread text; ``gains``: (gain, half an interval) by p or reader."""
+    rows = [
+        {"encoder": encoder, "layer": layer, "pool": pool, "reader": reader, "fit": "unread", "texts": 1000}
+        | {"turn": "whitening" if p else "raw", "p": p, "score": 0.5, "set": "all", "chosen": p == 0.5}
+        | dict(zip(("gain", "gain_low", "gain_high"), (gain, gain - half, gain + half), strict=True))
+        for encoder, layers in deployed.LAYERS.items()
+        for layer in layers
+        for pool in ("mean", "without first")
+        for reader in deployed.READERS
+        for p in (0.0, 0.5, 0.75, 1.0)
+        for gain, half in [gains.get(f"{encoder}_{reader}".replace(" ", "_"), gains.get(f"p{p:g}", (0.0, 0.002)))]
+    ]
+    return pd.DataFrame(rows)
+
+
+def outcomes(table):
+    return {answer.name: answer.outcome for answer in deployed.answers(table)}
+
+
+@pytest.mark.parametrize(
+    ("gain", "half", "e2", "e6", "e7"),
+    [
+        (0.001, 0.002, "holds", "holds", "open"),  # a chosen p may lose
+        (0.003, 0.002, "holds", "holds", "holds"),
+        (0.020, 0.005, "contradicted", "contradicted", "holds"),
+        (0.006, 0.004, "open", "holds", "holds"),
+        (-0.02, 0.005, "holds", "contradicted", "contradicted"),
+    ],
+)
+def test_an_interval_decides(gain, half, e2, e6, e7):
+    table = scores(**{"p0.5": (gain, half)})
+    assert {name: outcomes(table)[name] for name in ("E2", "E6", "E7")} == {"E2": e2, "E6": e6, "E7": e7}
+
+
+def test_without_an_encoder_nothing_holds_for_all():
+    table = scores(**{"p0.5": (0.003, 0.002)})
+    table = table[table["encoder"] != "smollm2"]
+    assert {outcomes(table)[name] for name in ("E3", "E4", "E6", "E7")} == {"open"}
+    assert {answer.why for answer in deployed.answers(table) if answer.name in ("E3", "E4")} == {deployed.NOT_RUN}
+
+
+def test_advice_is_the_best_worst_case_or_what_held_out_data_choose():
+    best = deployed.advice(scores(**{"p0.5": (0.02, 0.01), "p1": (0.05, 0.06)}), "search")
+    assert (best.p, best.worst, best.words) == (0.5, pytest.approx(0.01), "Turn at p = 0.5.")
+    unclear = deployed.advice(scores(), "search")
+    assert (unclear.p, unclear.held_out) == (None, True)
+    one_loses = deployed.advice(scores(minilm_search=(-0.02, 0.01)), "search")
+    assert (one_loses.held_out, one_loses.words) == (False, "Leave the vectors as they are.")
+
+
+def test_every_row_cites_the_plan_as_it_was():
+    plan = (EXPERIMENTS_FOLDER / "deployed_plan.md").read_bytes()
+    versions = {hashlib.sha256(plan).hexdigest(), *re.findall(r"`([0-9a-f]{64})`", plan.decode())}
+    assert set(deployed.read()["plan"]) <= versions
+
+
+def test_a_table_that_is_not_there_and_its_price(tmp_path):
+    with pytest.raises(InputError, match="there must be a recorded table"):
+        deployed.read(tmp_path)
+    assert "tiny and minilm and smollm2 take about 3 hours" in deployed.price(tmp_path)
