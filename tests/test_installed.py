@@ -70,8 +70,9 @@ def installed(wheels, tmp_path_factory):
 
 def test_the_wheels_hold_what_the_checkout_has_and_pass_twine(dist, wheels):
     call(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
-    places = (("isonb", "isonb"), ("book/isonb_lab", "isonb_lab")), (("book/experiments", "isonb_lab/experiments"),)
-    for wheel, folders in zip(wheels, (places[0][:1], (places[0][1], *places[1])), strict=True):
+    beside = [(f"book/{folder}", f"isonb_lab/{folder}") for folder in ("experiments", "recorded")]
+    places = [("isonb", "isonb")], [("book/isonb_lab", "isonb_lab"), *beside]
+    for wheel, folders in zip(wheels, places, strict=True):
         wanted = set()
         for here, there in folders:
             listed = call("git", "ls-files", "--cached", "--others", "--exclude-standard", here, cwd=ROOT).splitlines()
@@ -97,7 +98,7 @@ def test_run_sweep_and_collect_work_where_isonb_is_installed(installed):
     assert {path.stem for path in notebooks} == set(table["run_id"])
 
 
-def test_an_installed_laboratory_has_grids_and_pictures_and_says_where_recordings_are(installed):
+def test_an_installed_laboratory_has_grids_pictures_and_recordings(installed):
     code = """
 import isonb
 from isonb.cli import main
@@ -108,20 +109,17 @@ print(isonb.__file__)
 print(methods.side(0.1, 0.4), "doing nothing")
 main(["list", "grids"])
 main(["sweep", "istar", "--size", "smoke", "--out", "planned", "--dry-run"])
+print(len(recorded("istar").runs), "recorded runs")
 try:
-    recorded("istar")
+    recorded("itsar")
 except RecordedError as error:
     print(error)
 """
     told = installed("-c", code)
     assert Path(told.splitlines()[0]).is_relative_to(installed.folder)
-    for words in (
-        "above doing nothing",
-        "istar_search",
-        "13 to do",
-        "in a checkout of isonb, not in an installed package",
-    ):
+    for words in ("above doing nothing", "istar_search", "13 to do", "Those of the book come with isonb-lab"):
         assert words in told
+    assert int(re.search(r"(\d+) recorded runs", told)[1]) > 0
 
 
 def test_a_type_checker_sees_the_types_of_an_editable_install(tmp_path):

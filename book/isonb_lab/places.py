@@ -1,7 +1,6 @@
 """Where the files of the book lie: beside the package in a checkout, inside it when installed.
 
-An installed package has the templates of runs and the grids of the papers. The recordings of the book, which no command
-needs, stay in the checkout.
+An installed package has the templates of runs, the grids of the papers and the recordings that chapters read.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 BOOK = PACKAGE.parent
-# the wheel puts them inside the package
-EXPERIMENTS_FOLDER = PACKAGE / "experiments" if (PACKAGE / "experiments").is_dir() else BOOK / "experiments"
-RECORDINGS_FOLDER = BOOK / "recorded"
+HOME = PACKAGE if (PACKAGE / "experiments").is_dir() else BOOK  # the wheel puts them inside the package
+EXPERIMENTS_FOLDER = HOME / "experiments"
+RECORDINGS_FOLDER = HOME / "recorded"
 
 
 def shipped_grids() -> dict[str, Path]:

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from reading import prose
 
+import isonb
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.build import html, write_pages
 from isonb_lab.pages.chapters import Book
@@ -18,6 +19,8 @@ from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.outputs import harvest
 from isonb_lab.pages.run import Job
 from isonb_lab.pages.vendor import mathjax
+
+PACKAGES = {"isonb": "isonb", "isonb-lab": "isonb_lab"}  # distributions, and how the names of their wheels begin
 
 
 @pytest.fixture
@@ -159,20 +162,38 @@ def test_pages_to_hand_out_have_exercises_and_no_solution_and_lie_apart(copy, mo
     assert sorted(path.name for path in copy.build.iterdir() if path.name.startswith("handout")) == ["handout"]
 
 
-def test_pages_have_badges_once_an_address_is_configured(copy):
-    assert "colab" not in page(copy, "sample")
+def test_pages_have_badges_and_buttons_once_an_address_is_configured(copy):
+    before = page(copy, "sample")
+    assert "colab" not in before
+    assert "issues/new" not in before
+    assert f"isonb {isonb.__version__} · licence Apache-2.0 · a mistake? Tell whoever gave you these pages" in before
+    assert re.search(r"Last updated on \d{4}-\d\d-\d\d", before)
+    assert '<meta property="og:title" content="A sample chapter">' in before
+    assert '<meta property="og:description" content="The answer. It works.' in before
     config = copy.root / "_config.yml"
     text = config.read_text(encoding="utf-8")
-    address = "https://github.com/o/r/blob/pages/_sources/"
-    config.write_text(re.sub(r'isonb_notebooks: ""', f"isonb_notebooks: {address}", text), encoding="utf-8")
-    html(copy)
-    links = re.findall(r'href="(https://[^"]*\.ipynb)"', page(copy, "sample"))
+    repository, address = "https://github.com/o/r", "https://o.github.io/r/"
+    given = {"repository": repository, "address": address, "notebooks": f"{repository}/blob/pages/_sources/"}
+    for name, value in given.items():
+        text = text.replace(f'{name}: ""', f"{name}: {value}")
+    config.write_text(text, encoding="utf-8")
+    book = Book(copy.root)
+    write_pages(book, [Job(book, book.chapters[0])])
+    html(book)
+    after = page(copy, "sample")
+    links = re.findall(r'href="(https://[^"]*\.ipynb)"', after)
     where = "o/r/blob/pages/_sources/book/sample.ipynb"
     assert links == [
         f"https://colab.research.google.com/github/{where}",
         "https://mybinder.org/v2/gh/o/r/pages?labpath=_sources/book/sample.ipynb",
         f"https://kaggle.com/kernels/welcome?src=https://github.com/{where}",
     ]
+    assert f'href="{repository}/issues/new?title=Mistake%20on%20book/sample"' in after
+    assert f'<a href="{repository}" ' in after
+    assert '<meta property="og:url" content="https://o.github.io/r/book/sample.html">' in after
+    (install,) = [cell.source for cell in nbformat.read(book.chapters[0].notebook, 4).cells if cell.id == "install"]
+    wheels = [f"{name} @ https://o.github.io/r/{file}-{isonb.__version__}" for name, file in PACKAGES.items()]
+    assert all(f'"{wheel}-py3-none-any.whl"' in install for wheel in wheels)
 
 
 def test_the_search_has_the_prose_of_each_page(built):

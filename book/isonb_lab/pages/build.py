@@ -13,6 +13,7 @@ from typing import Any
 from isonb.runtime.files import update
 from isonb_lab.pages import instructors, status
 from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.downloads import write_downloads
 from isonb_lab.pages.errors import BuildError
 from isonb_lab.pages.notebooks.plain import put_outputs
 from isonb_lab.pages.notebooks.words import Index
@@ -63,6 +64,7 @@ def build(book: Book, parameters: Mapping[str, Mapping[str, Any]], **options: An
     with file_lock([book.build / "locks" / "pages.lock"]):  # two at once would write the same files
         write_pages(book, jobs)
         vendor(book)
+        write_downloads(book, solutions=os.environ.get(SOLUTIONS) != "no")
         return html(book)
 
 

@@ -23,6 +23,7 @@ import yaml  # type: ignore[import-untyped]
 import isonb
 from isonb_lab.pages.errors import ChapterError, ParameterError
 from isonb_lab.pages.parameters import Parameter, Value, parse_parameters, validate_parameters
+from isonb_lab.pages.site import Site
 
 PACKAGE = Path(isonb.__file__).parent
 SCRATCH = re.compile(r"\.|__pycache__$")  # what tools leave: checkpoints of notebooks, compiled modules
@@ -142,6 +143,12 @@ class Book:
         parts = [part for part in self._contents.get("parts", []) if part.get("numbered")]
         files = [[file.removesuffix(".ipynb") for file in _files(page)] for part in parts for page in part["chapters"]]
         return {page: tuple(supplements) for page, *supplements in files}
+
+    @cached_property
+    def site(self) -> Site:
+        """What ``_config.yml`` says of the place of the pages; nothing where there is no such file."""
+        path = self.root / "_config.yml"
+        return Site.read(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else Site()
 
     @cached_property
     def _contents(self) -> dict[str, Any]:

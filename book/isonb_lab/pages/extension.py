@@ -7,10 +7,13 @@ a user imports; docstrings link to the file that defines it. Classes need no hel
 from __future__ import annotations
 
 import functools
+import html
 import importlib
 import json
 import os
 import re
+import textwrap
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,11 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import BuildError
 from isonb_lab.pages.notebooks.student import without_solutions
 from isonb_lab.pages.outputs import code_cells, graft
+from isonb_lab.pages.site import ARCHIVE, Site
 
 ADDRESS = re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^/]+)/?((?:[^/]+/)*)")
+TAG = re.compile(r'<span class="section-number">.*?</span>|<[^>]+>')
+SUMMARY = 200  # letters of a page that other sites show
 TEX = re.compile(r"\\([a-zA-Z]+)")  # a command in a formula: its name is what is looked for
 
 
@@ -34,9 +40,9 @@ def as_written(app: Any, name: str, content: list[str]) -> None:
         graft(source, [cell.outputs for cell in code_cells(nbformat.reads(content[0], as_version=4))])
         if os.environ.get(SOLUTIONS) == "no":
             leave_solutions_out(source)
-        if app.config.isonb_notebooks:
+        if address := Site.of(app.config.isonb_site).notebooks:
             title, _, rest = source.cells[0].source.partition("\n")
-            source.cells[0].source = f"{title}\n\n{badges(app.config.isonb_notebooks, name)}\n{rest}"
+            source.cells[0].source = f"{title}\n\n{badges(address, name)}\n{rest}"
         content[0] = nbformat.writes(source)
 
 
@@ -49,7 +55,7 @@ def badges(address: str, page: str) -> str:
     match = ADDRESS.fullmatch(address)
     if match is None:
         raise BuildError(
-            "isonb_notebooks must be the address of a branch on GitHub, or of a folder of one; "
+            "notebooks of isonb_site must be the address of a branch on GitHub, or of a folder of one; "
             f"got {address!r}. Write https://github.com/OWNER/NAME/blob/BRANCH into _config.yml."
         )
     repository, branch, folder = match.groups()
@@ -60,6 +66,22 @@ def badges(address: str, page: str) -> str:
         "Kaggle": f"https://kaggle.com/kernels/welcome?src=https://github.com/{repository}/blob/{branch}/{path}",
     }
     return " ".join(f"{{bdg-link-primary}}`Open in {name} <{link}>`" for name, link in links.items())
+
+
+def buttons(app: Any, config: Any) -> None:
+    """Buttons of the theme for the addresses that are known."""
+    config.html_theme_options |= Site.of(config.isonb_site).options()
+
+
+def about(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """The footer of a page, and what other sites show of a link to it."""
+    site = Site.of(app.config.isonb_site)
+    archive = context["pathto"](ARCHIVE, 1) if Path(app.srcdir, "_build", "downloads", ARCHIVE).is_file() else ""
+    context["theme_extra_footer"] = site.footer(page, archive)
+    if doctree is not None:
+        first = next((" ".join(item.astext().split()) for item in doctree.findall(nodes.paragraph)), "")
+        title = html.unescape(TAG.sub("", context["title"]))
+        context["metatags"] += site.open_graph(page, title, textwrap.shorten(first, SUMMARY, placeholder="…"))
 
 
 def leave_solutions_out(notebook: Any) -> None:
@@ -129,8 +151,10 @@ def second_names(app: Any, env: Any) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    app.add_config_value("isonb_notebooks", "", "env", [str])
+    app.add_config_value("isonb_site", asdict(Site()), "env", [dict])
+    app.connect("config-inited", buttons)
     app.connect("source-read", as_written)
+    app.connect("html-page-context", about)
     app.connect("env-updated", second_names)
     app.connect("html-page-context", along_the_book)
     app.prose = {}

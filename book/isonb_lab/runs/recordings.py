@@ -58,7 +58,7 @@ def recorded(name: str, folder: str | Path | None = None) -> Recorded:
         about = json.loads((home / "manifest.json").read_text(encoding="utf-8"))
         content = {file: (home / file).read_bytes() for file in FILES}
     except (OSError, ValueError) as error:
-        fix = "Those of the book are in a checkout of isonb, not in an installed package; publish() makes others."
+        fix = "Those of the book come with isonb-lab; publish() makes others."
         raise RecordedError(f"a recording must be a readable folder; got {error} for {name!r}. {fix}") from error
     if not isinstance(about, dict) or about.get("schema") != SCHEMA:
         got = about.get("schema") if isinstance(about, dict) else about

@@ -29,6 +29,7 @@ from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.outputs import INJECTED, INSTALL, PARAGRAPH, code_cells, graft
 from isonb_lab.pages.run import Job
 from isonb_lab.pages.sentences import GLUE, as_markdown, filled
+from isonb_lab.pages.site import WHEEL
 from isonb_lab.runtime.glue import glued
 
 NOTE = "isonb_written"  # the digest of a notebook as it was written
@@ -50,12 +51,17 @@ if importlib.util.find_spec("isonb_lab") is None:
     %pip install --quiet {requirements}"""
 
 
-def installs(chapter: Chapter) -> str:
+def installs(chapter: Chapter, wheel: str = "") -> str:
     """The cell that installs this copy of isonb where it is missing.
 
-    Of a checkout that is its repository, where that can be read by all, or else the checkout itself, from a notebook in
+    ``wheel`` is that of isonb, beside which that of isonb-lab lies: by default where the pages stand, if that is known.
+    Else, of a checkout, it is its repository, where that can be read by all, or the checkout itself, from a notebook in
     it by a path that moves with both.
     """
+    address = Book(chapter.root).site.address
+    if wheel or address:
+        kind, place = ("path", wheel) if wheel else ("url", f"{address}/{WHEEL}")
+        return _installs("from the wheels of the book", kind, place)
     kind, place = origin()
     if not kind:
         kind, place = "checkout", str(chapter.root)
@@ -65,6 +71,10 @@ def installs(chapter: Chapter) -> str:
         place, where = os.path.relpath(place, chapter.source.parent), "from the checkout that it lies in"
     else:
         where = "from where the book was built with it"
+    return _installs(where, kind, place)
+
+
+def _installs(where: str, kind: str, place: str) -> str:
     expected = " ".join(f'"{requirement}"' for requirement in requirements(kind, place, "lab"))
     return INSTALLS.format(where=where, requirements=expected)
 
