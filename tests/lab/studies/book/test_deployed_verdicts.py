@@ -12,7 +12,7 @@ from isonb_lab.places import EXPERIMENTS_FOLDER
 
 
 def scores(**gains):
-    """A row of each reader, encoder and p, fitted on unread text; ``gains``: (gain, half an interval) by p or reader."""
+    """Rows of each reader and encoder, fitted on unread text; ``gains``: (gain, half an interval) by p or reader."""
     rows = [
         {"encoder": encoder, "layer": layer, "pool": pool, "reader": reader, "fit": "unread", "texts": 1000}
         | {"turn": "whitening" if p else "raw", "p": p, "score": 0.5, "set": "all", "chosen": p == 0.5}
