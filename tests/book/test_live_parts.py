@@ -9,10 +9,10 @@ from isonb_lab.runtime.glue import glued
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 LIVE = (
-    "papers/shrink_the_longest_more",
-    "papers/istar_more",
-    "papers/softdecay_more",
-    "papers/isolayer_more",
+    "papers/shrink_the_longest",
+    "papers/istar",
+    "papers/softdecay",
+    "papers/isolayer",
     "results/plain_encoders",
 )
 

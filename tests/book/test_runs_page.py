@@ -31,10 +31,10 @@ def section(text, anchor):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_each_mark_leads_to_the_claims_and_these_to_their_runs(paper):
     anchor = f"runs-of-{paper.replace('_', '-')}"
-    marks = re.findall(rf"\.\./papers/{paper}_more\.html#([\w-]+)", page("results/claims"))
+    marks = re.findall(rf"\.\./papers/{paper}\.html#([\w-]+)", page("results/claims"))
     assert len(marks) > 5
     assert set(marks) == {claims_anchor(paper)}
-    assert f"reference/runs.html#{anchor}" in section(page(f"papers/{paper}_more"), claims_anchor(paper))
+    assert f"reference/runs.html#{anchor}" in section(page(f"papers/{paper}"), claims_anchor(paper))
     listed = section(page("reference/runs"), anchor)
     for row in runs.run_rows(load_study(paper)):
         assert row["run"] in listed

@@ -5,7 +5,7 @@ import torch
 from support import normal
 
 from isonb_lab.data.corpus import sentences
-from isonb_lab.pages.charts.sentences import plane, sentence_clouds, turned_cloud
+from isonb_lab.pages.charts.sentences import plane, sentence_clouds
 
 SOME = sentences()[:40]
 X = normal(40, 6) @ torch.diag(torch.tensor([5.0, 3.0, 1.0, 1.0, 0.5, 0.1], dtype=torch.float64))
@@ -29,11 +29,3 @@ def test_every_view_has_every_sentence_and_its_words():
     assert sorted(told) == sorted(2 * [s.text for s in SOME])
     assert sum("x2" in row for row in rows(chart)) == len(edges)
     assert max(abs(row["x"]) for row in rows(chart)) == pytest.approx(1)
-
-
-def test_a_slider_starts_where_nothing_was_done():
-    chart = turned_cloud({-1.0: 2 * X, 0.0: X, 1.0: X.flip(-1)}, SOME, label="step")
-    (chosen,) = chart.to_dict()["params"]
-    assert (chosen["value"], chosen["bind"]["min"], chosen["bind"]["step"]) == (0.0, -1.0, 1.0)
-    steps = [row["step"] for row in rows(chart) if "step" in row]
-    assert {step: steps.count(step) for step in set(steps)} == {-1.0: 40, 0.0: 40, 1.0: 40}

@@ -13,7 +13,7 @@ import pandas as pd
 from isonb.errors import InputError
 
 PAPERS = ("isolayer", "istar", "shrink_the_longest", "softdecay")
-PERCENT = ("accuracy", "exact_match", "f1")  # printed as percentages without saying so in their name
+PERCENT = ("accuracy", "exact_match", "f1", "GLUE leaderboard score")  # percentages that don't say so in their name
 NUMBER = re.compile(r"~?([+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)(k?)%?")
 
 

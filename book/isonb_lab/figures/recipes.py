@@ -13,11 +13,12 @@ from torch import Tensor
 from isonb.layers.soft_decay import soft_decay
 from isonb.losses import IStarLoss, PersistentEntropyLoss
 from isonb.numerics.rows import centered
-from isonb_lab.pages.charts import GREY, OKABE_ITO
+from isonb_lab.pages.charts import GREY, OKABE_ITO, slider
 
 PLAIN = "as they are"
 RATE = 0.02  # of Adam, in units of the points' mean distance to the origin over the root of d
 QUIET = 1e-6  # of the largest variance: a direction without any
+WIDE = (0.001, 100.0)  # of a drawn variance, in units of the mean one
 
 
 def after(x: Tensor, topics: Sequence[str], steps: int) -> dict[str, Tensor]:
@@ -62,25 +63,61 @@ def levelled(x: Tensor, labels: Tensor) -> Tensor:
 def bars(clouds: Mapping[str, Tensor]) -> Any:
     """A panel a recipe: the variances from the widest, as multiples of their mean, those of the first cloud in grey."""
     plain, *others = clouds.items()
-    before = _variances(plain[1])
-    rows = pd.concat(
-        pd.DataFrame({"recipe": name, "direction": range(1, len(before) + 1), "before": before, "after": _variances(x)})
-        for name, x in others
+    before = variances(plain[1])
+    rows = pd.concat(_beside(before, variances(x)).assign(recipe=name) for name, x in others)
+    panel = _steps(rows, "direction, the widest first", "variance / mean variance", WIDE).properties(
+        width=230, height=150
     )
-    rows = rows.round(5)
-    base = alt.Chart(rows).encode(alt.X("direction:Q", title="direction, the widest first"))
-    scale = alt.Scale(type="log", domain=[0.001, 100], clamp=True)
+    return panel.properties(width=230, height=150).facet(
+        alt.Facet("recipe:N", title=None, sort=[name for name, _ in others]), columns=2
+    )
+
+
+def turned_bars(
+    stops: Mapping[float, Sequence[float]],
+    *,
+    label: str,
+    x: str = "direction, the widest first",
+    y: str = "variance / mean variance",
+    span: tuple[float, float] = WIDE,
+) -> Any:
+    """One row of bars under a slider, that of the stop nearest to 0 in grey behind it.
+
+    Args:
+        stops: as many bars at each strength of a method, in rising and equal steps.
+        label: what stands beside the slider.
+        x: title of the axis along the row.
+        y: title of the axis of the bars, which is logarithmic.
+        span: the least and the largest bar that is drawn.
+    """
+    first, *_, last = stops
+    step, start = (last - first) / (len(stops) - 1), min(stops, key=abs)
+    chosen = slider("strength", first, last, step=round(step, 6), value=start, label=label)
+    rows = pd.concat(_beside(stops[start], after).assign(stop=stop) for stop, after in stops.items())
+    panel = _steps(rows, x, y, span).transform_filter(abs(alt.datum.stop - chosen) < step / 2)
+    return panel.properties(width=520, height=260).add_params(chosen)
+
+
+def variances(x: Tensor) -> list[float]:
+    """The variances of points (n, d) along their directions, the widest first, as multiples of their mean."""
+    values = torch.linalg.eigvalsh(torch.cov(x.T)).flip(0).clamp_min(0)
+    return list((values / values.mean()).tolist())
+
+
+def _beside(before: Sequence[float], after: Sequence[float]) -> pd.DataFrame:
+    places = range(1, len(before) + 1)
+    return pd.DataFrame({"direction": places, "before": list(before), "after": list(after)}).round(5)
+
+
+def _steps(rows: pd.DataFrame, x: str, y: str, span: tuple[float, float]) -> Any:
+    """The bars before in grey and dashed, after in blue, and a line where a bar is the mean."""
+    base = alt.Chart().encode(alt.X("direction:Q", title=x))
+    scale = alt.Scale(type="log", domain=list(span), clamp=True)
     lines = [
         base.mark_line(color=color, interpolate="step-after", strokeDash=dash).encode(
-            alt.Y(f"{when}:Q", scale=scale, title="variance / mean variance")
+            alt.Y(f"{when}:Q", scale=scale, title=y)
         )
         for when, color, dash in (("before", GREY, [4, 3]), ("after", OKABE_ITO["blue"], [1, 0]))
     ]
-    level = alt.Chart(rows).mark_rule(color=OKABE_ITO["vermillion"]).encode(y=alt.datum(1, scale=scale))
-    panel = alt.layer(level, *lines).properties(width=230, height=150)
-    return panel.facet(alt.Facet("recipe:N", title=None, sort=[name for name, _ in others]), columns=2)
-
-
-def _variances(x: Tensor) -> list[float]:
-    values = torch.linalg.eigvalsh(torch.cov(x.T)).flip(0).clamp_min(0)
-    return list((values / values.mean()).tolist())
+    level = alt.Chart().mark_rule(color=OKABE_ITO["vermillion"]).encode(y=alt.datum(1, scale=scale))
+    return alt.layer(level, *lines, data=rows)

@@ -188,7 +188,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="isolayer",
-    page="papers/isolayer_more",
+    page="papers/isolayer",
     recordings=(arms.LEARNED,),
     arm=arm_of,
     claims=CLAIMS,

@@ -479,7 +479,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="istar",
-    page="papers/istar_more",
+    page="papers/istar",
     recordings=(arms.LEARNED,),
     arm=arm_of,
     claims=CLAIMS,

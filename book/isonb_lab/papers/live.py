@@ -1,9 +1,9 @@
-"""What chapters do with models while they run: fine-tuned ones kept, layers behind them, pairs of sentences read."""
+"""What chapters do with models while they run: small trainings, layers behind trained models, pairs that are read."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,26 @@ from isonb_lab.engines.second_phase import Features, SecondModel, features, fit_
 from isonb_lab.engines.stages import Finetuning, Series, work_folder
 from isonb_lab.engines.trainer import train
 from isonb_lab.methods import SecondPhase, method_from
+from isonb_lab.runs.protocols import protocol_of
+from isonb_lab.runs.record import Record
+from isonb_lab.sweeps.inline import run_all
 
 SHAPE = ("isoscore", "isoscore_unbiased", *(f"explained_variance_{k}{end}" for end in ("", "_centered") for k in "123"))
+
+
+SMALL = {"validations": 1, "track_every": 0, "max_length": 32, "precision": "float32", "batch_size": 16}
+
+
+def small_runs(methods: Iterable[Mapping[str, Any] | str], *, seeds: Iterable[int], **settings: Any) -> list[Record]:
+    """The records of each method at each seed, small enough to be made while a chapter runs; nothing is written.
+
+    Args:
+        methods: names, or names with options.
+        seeds: a run of each method has each.
+        settings: of :class:`~isonb_lab.runs.settings.FinetuneSettings`, in place of :data:`SMALL`.
+    """
+    start = {"protocol": protocol_of(settings.get("model")), **SMALL, **settings}
+    return run_all([start | {"method": method, "seed": seed} for seed in seeds for method in methods])
 
 
 @dataclass(frozen=True)

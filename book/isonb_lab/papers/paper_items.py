@@ -37,9 +37,8 @@ SHRINK, ISTAR, SOFT, ISO = "shrink_the_longest", "istar", "softdecay", "isolayer
 SHRUNK = arms.entropy_of(select=True)
 ON_SHRINK = (_tasks("mrpc", "cola"), TWO)
 BARS = Axis("settings", (True, False), "method.select", "bars")
-MORE = "papers/shrink_the_longest_more"
-TABLES, ISTAR_MORE = "papers/istar_tables", "papers/istar_more"
-SOFT_MORE, SOFT_TABLES, ISO_MORE = "papers/softdecay_more", "papers/softdecay_tables", "papers/isolayer_more"
+SHRINK_PAGE, ISTAR_PAGE, SOFT_PAGE, ISO_PAGE = (f"papers/{name}" for name in (SHRINK, ISTAR, SOFT, ISO))
+ISTAR_MORE, SOFT_MORE = f"{ISTAR_PAGE}_more", f"{SOFT_PAGE}_more"
 NINE = _tasks("sst2", "sst5", "qnli", "rte", "mrpc", "qqp", "cola", "stsb", "squad")
 ALL_WEIGHTS = (-5, -3, -1, 0.5, 1, 3, 5)
 LOWERED = arms.istar_at(ALL_WEIGHTS)
@@ -47,14 +46,25 @@ ZETAS = Axis("settings", (0, 0.2, 0.4, 0.6, 0.8, 1), "method.zeta", "ζ")
 FIVE, THREE = _tasks("cola", "sst2", "mrpc", "qnli", "rte"), _tasks("rte", "cola", "mrpc")
 LEARNED = arms.LEARNED
 ITEMS = (
-    Item("000", "Table 1", "settings", MORE, "Table 1, settings", kind="printed"),
-    Item("000", "Table 2", "scores", MORE, "Table 2: accuracy", (*ON_SHRINK, BARS), SHRINK, treatment=SHRUNK),
-    Item("000", "Table 3", "anisotropy", MORE, "Table 3 as a picture", (*ON_SHRINK, BARS), SHRINK, treatment=SHRUNK),
+    Item("000", "Table 1", "settings", SHRINK_PAGE, "Table 1, settings", kind="printed"),
+    Item(
+        "000",
+        "Table 2",
+        "scores",
+        SHRINK_PAGE,
+        "Table 2: the paper’s two tasks",
+        (*ON_SHRINK, BARS),
+        SHRINK,
+        treatment=SHRUNK,
+    ),
+    Item(
+        "000", "Table 3", "anisotropy", SHRINK_PAGE, "Table 3 on one axis", (*ON_SHRINK, BARS), SHRINK, treatment=SHRUNK
+    ),
     Item(
         "000",
         "Figure 1",
         "anisotropy in training",
-        MORE,
+        SHRINK_PAGE,
         "Counterpart of the paper’s Figure 1",
         (*ON_SHRINK, BARS, Axis("points", (570,), "step.train.cls.anisotropy_1", "updates")),
         SHRINK,
@@ -64,7 +74,7 @@ ITEMS = (
         "000",
         "Figure 2",
         "score in training",
-        MORE,
+        SHRINK_PAGE,
         "Counterpart of the paper’s Figure 2",
         (*ON_SHRINK, BARS, Axis("points", (30,), "step.validation.accuracy", "validations")),
         SHRINK,
@@ -74,7 +84,7 @@ ITEMS = (
         "001",
         "Table 1",
         "scores",
-        TABLES,
+        ISTAR_PAGE,
         "Table 1. Theirs",
         (NINE, BERTS, Axis("settings", ("none", "cosreg", "istar"), "method.name", "methods")),
         ISTAR,
@@ -84,7 +94,7 @@ ITEMS = (
         "001",
         "Table 2",
         "best λ and ζ",
-        TABLES,
+        ISTAR_PAGE,
         "Table 2: λ | ζ",
         (NINE, BERTS, _weights(-5, -3, -1, 1, 3, 5), Axis("settings", (0.2, 0.4, 0.6, 0.8), "method.zeta", "ζ")),
         ISTAR,
@@ -104,7 +114,7 @@ ITEMS = (
         "001",
         "Figure 3",
         "isotropy against score",
-        TABLES,
+        ISTAR_PAGE,
         "Counterpart of the paper’s Figure 3",
         (NINE, BERTS, _weights(*ALL_WEIGHTS)),
         ISTAR,
@@ -114,7 +124,7 @@ ITEMS = (
         "001",
         "Figure 4",
         "means with CosReg",
-        TABLES,
+        ISTAR_MORE,
         "Counterpart of the paper’s Figure 4",
         (_tasks("qnli"), BERTS, _weights(-1, 1)),
         ISTAR,
@@ -126,7 +136,7 @@ ITEMS = (
             "001",
             f"Figure {number}",
             shows,
-            TABLES,
+            ISTAR_MORE,
             "Counterpart of the paper’s Figures 5 and 6",
             (_tasks(task), BERTS, _weights(*weights), Axis("points", (12,), series, "layers")),
             ISTAR,
@@ -141,7 +151,7 @@ ITEMS = (
         "001",
         "Figure 7",
         "score by ζ",
-        TABLES,
+        ISTAR_MORE,
         "Counterparts of the paper’s Figures 7 and 8",
         (_tasks("rte"), BERTS, ZETAS),
         ISTAR,
@@ -151,7 +161,7 @@ ITEMS = (
         "001",
         "Figure 8",
         "score by layer",
-        TABLES,
+        ISTAR_MORE,
         "Counterparts of the paper’s Figures 7 and 8",
         (_tasks("cola"), BERTS, Axis("settings", tuple(range(1, 13)), "method.layers", "layers")),
         ISTAR,
@@ -161,7 +171,7 @@ ITEMS = (
         "002",
         "Table 1",
         "similarity",
-        SOFT_TABLES,
+        SOFT_MORE,
         "Table 1, recorded",
         (
             Axis("tasks", SIMILARITY, "task"),
@@ -180,7 +190,7 @@ ITEMS = (
         "002",
         "Table 2",
         "GLUE, validation rows",
-        SOFT_MORE,
+        SOFT_PAGE,
         "Table 2. Theirs",
         (FIVE, BERTS, Axis("settings", ("none", "softdecay"), "method.name", "methods")),
         LEARNED,
@@ -190,7 +200,7 @@ ITEMS = (
         "002",
         "Table 3",
         "GLUE, test rows",
-        SOFT_MORE,
+        SOFT_PAGE,
         "Table 3. Theirs",
         (
             _tasks("mnli", "mnli_mm", "qqp", "qnli", "sst2", "cola", "mrpc", "rte"),
@@ -244,7 +254,7 @@ ITEMS = (
         "002",
         "Figure 3",
         "spectra with SoftDecay",
-        SOFT_TABLES,
+        SOFT_MORE,
         "Counterpart of the paper’s Figure 3",
         (Axis("tasks", SIMILARITY, "task"), _models("distilbert/distilbert-base-uncased", "albert/albert-base-v1")),
         SOFT,
@@ -254,7 +264,7 @@ ITEMS = (
         "002",
         "Figure 4",
         "maps of STS-15",
-        SOFT_TABLES,
+        SOFT_MORE,
         "Counterpart of the paper’s Figure 4",
         (
             Axis("tasks", ("sts15",), "task"),
@@ -264,21 +274,21 @@ ITEMS = (
         SOFT,
         SOFT,
     ),
-    Item("003", "Table 1", "data sets", ISO_MORE, "Table 1, data sets", kind="printed"),
+    Item("003", "Table 1", "data sets", ISO_PAGE, "Table 1, data sets", kind="printed"),
     *(
         Item(
             "003",
             item,
             shows,
-            ISO_MORE,
+            ISO_PAGE,
             caption,
             (THREE, LARGE, Axis("settings", methods, "method.name", "methods")),
             ISO,
             treatment=arms.ISOLAYER_LAYER,
         )
         for item, shows, caption, methods in (
-            ("Table 2", "score and IsoScore", "Table 2: before and after the layer", ("none", "isolayer")),
-            ("Table 3", "explained variance", "Table 3: before and after the layer", ("none", "isolayer", "isobn")),
+            ("Table 2", "score and IsoScore", "Table 2: score / IsoScore", ("none", "isolayer")),
+            ("Table 3", "explained variance", "Table 3: EV1 / EV2 / EV3", ("none", "isolayer", "isobn")),
             (
                 "Figure 2",
                 "explained variance of 20 components",
@@ -287,5 +297,5 @@ ITEMS = (
             ),
         )
     ),
-    Item("003", "Figure 1", "diagram of the phases", ISO_MORE, "", kind="diagram"),
+    Item("003", "Figure 1", "diagram of the phases", ISO_PAGE, "", kind="diagram"),
 )

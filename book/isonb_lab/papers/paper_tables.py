@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -20,11 +20,13 @@ from isonb_lab.sweeps.grids import load_grid
 
 from .arms import OWN_CELLS
 
-__all__ = ["Beside", "beside", "gains", "price", "score_rows"]
+__all__ = ["Beside", "beside", "gains", "joined_rows", "our_rows", "price", "revalued", "score_rows"]
 
 NO_SCORES = "relative|EV_|IsoScore|change"  # metrics of a printed table that are no scores
 WATCHED_BY = ("patience", "validations")  # settings that say little of a training
 Chosen = Callable[[Settings], bool]
+Value = Callable[[Sequence[str]], Mapping[str, float]]
+Cell = Callable[[Iterable[float]], str]
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,17 @@ class Beside:
     settings: str
     plain: Mapping[int, float]
     scores: Mapping[int, float]
+    plain_runs: Mapping[int, str]
+    runs: Mapping[int, str]
 
     @property
     def gains(self) -> list[float]:
         """What the method adds at the same seed."""
         return [self.scores[seed] - self.plain[seed] for seed in self.scores.keys() & self.plain.keys()]
+
+    def labelled(self, words: str) -> Beside:
+        """The same with further words behind its settings."""
+        return replace(self, settings=", ".join(filter(None, (self.settings, words))))
 
 
 def beside(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Beside]:
@@ -55,22 +63,46 @@ def beside(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Beside]:
     settings = settings_of_rows(runs.drop(columns=list(ADDED), errors="ignore"))
     names = [(str(run), item) for run, item in zip(runs["run_id"], settings, strict=True) if _task(item) in tasks]
     scores = dict(zip(runs["run_id"], runs["score"], strict=True))
-    plain: dict[frozenset[tuple[str, str]], dict[int, float]] = {}
+    plain: dict[frozenset[tuple[str, str]], dict[int, str]] = {}
     for run, item in names:
         if item.get("method.name") == PLAIN:
-            plain.setdefault(training_of(item), {})[int(item["seed"])] = scores[run]
+            plain.setdefault(training_of(item), {})[int(item["seed"])] = run
     methods = {run: item for run, item in names if method(item) and training_of(item) in plain}
     results = []
     for name, some in by_regime(methods.items()).items():
-        by_setting: dict[frozenset[tuple[str, str]], dict[int, float]] = {}
+        by_setting: dict[frozenset[tuple[str, str]], dict[int, str]] = {}
         for run in some:
-            by_setting.setdefault(_options(methods[run]), {})[int(methods[run]["seed"])] = scores[run]
+            by_setting.setdefault(_options(methods[run]), {})[int(methods[run]["seed"])] = run
         varied = {column for column, _ in frozenset().union(*by_setting) - frozenset.intersection(*by_setting)}
-        for options, values in by_setting.items():
-            item = methods[some[0]]
+        item = methods[some[0]]
+        without = plain[training_of(item)]
+        for options, runs_of in by_setting.items():
             lines = [words for words in name.split(", ")[1:] if not words.startswith(WATCHED_BY)]
             lines += [in_short(column, value) for column, value in sorted(options) if column in varied]
-            results.append(Beside(_task(item), str(item["model"]), ", ".join(lines), plain[training_of(item)], values))
+            numbers = ({seed: scores[run] for seed, run in some_runs.items()} for some_runs in (without, runs_of))
+            results.append(Beside(_task(item), str(item["model"]), ", ".join(lines), *numbers, without, runs_of))
+    return results
+
+
+def revalued(found: Sequence[Beside], value: Value, *, before: Value | None = None) -> list[Beside]:
+    """The same runs with another number in the place of their score; of those that have it.
+
+    Args:
+        found: of :func:`beside`.
+        value: the numbers of runs, by run id.
+        before: where the number without the method is one of its own runs, before it acts; else it is the plain runs'.
+    """
+    results = []
+    for item in found:
+        without, base = (item.runs, before) if before else (item.plain_runs, value)
+        pairs = ((base, without), (value, item.runs))
+        numbers = [
+            {s: known[run] for s, run in runs.items() if run in known}
+            for f, runs in pairs
+            for known in [f([*runs.values()])]
+        ]
+        if numbers[1]:
+            results.append(replace(item, plain=numbers[0], scores=numbers[1]))
     return results
 
 
@@ -88,38 +120,79 @@ def gains(found: Sequence[Beside]) -> pd.DataFrame:
 
 
 def score_rows(
-    paper: str, table: str, base: str, methods: Mapping[str, Sequence[Beside]], cell: Callable[[Iterable[float]], str]
+    paper: str,
+    table: str,
+    base: str,
+    methods: Mapping[str, Sequence[Beside]],
+    cell: Cell,
+    *,
+    metrics: Sequence[str] = (),
+    named: Mapping[str, str] | None = None,
 ) -> list[dict[str, str]]:
     """The table in the paper's layout: a row a printed task and encoder, then ours, or the price of what wasn't run.
 
     Args:
         paper: whose table.
         table: "Table 1".
-        base: the printed name of plain training.
-        methods: by printed name of a method what :func:`beside` found.
+        base: the column of plain training.
+        methods: what is beside printed values, by the column.
         cell: how several scores are printed.
+        metrics: the printed ones, by default all that are scores.
+        named: the columns that the paper prints under another name, by that name.
     """
-    theirs = printed_scores(paper, table, [base, *methods])
+    theirs = _printed_cells(paper, table, metrics).rename(columns=dict(named or {}))
+    theirs = theirs.reindex(columns=[base, *methods]).dropna(how="all").fillna("–")
     rows = []
     for task in dict.fromkeys(theirs.index.get_level_values("task")):
         rows += [{"task": task, "encoder": model} | dict(cells) for model, cells in theirs.loc[task].iterrows()]
-        ours = [(name, item) for name, results in methods.items() for item in results if item.task == task]
-        for name, item in ours:
+        rows += our_rows([task], base, methods, cell)
+    return rows
+
+
+def our_rows(
+    tasks: Sequence[str], base: str, methods: Mapping[str, Sequence[Beside]], cell: Cell
+) -> list[dict[str, str]]:
+    """Our part of :func:`score_rows`: a row a task and training, or the price of what wasn't run."""
+    rows: list[dict[str, str]] = []
+    for task in tasks:
+        ours: dict[str, dict[str, str]] = {}
+        for name, item in ((name, item) for name, results in methods.items() for item in results if item.task == task):
             words = f"{item.model} (ours{', ' * bool(item.settings)}{item.settings})"
-            rows.append(
-                {"task": task, "encoder": words, base: cell(item.plain.values()), name: cell(item.scores.values())}
-            )
+            ours.setdefault(words, {base: cell(item.plain.values())})[name] = cell(item.scores.values())
         if not ours:
             cost = price([task])
             words = f", planned: {cost.runs} runs, {cost.cpu_hours:.1f} h of one core" if cost else ""
-            rows.append({"task": task, "encoder": f"ours: not run{words}"})
+            ours = {f"ours: not run{words}": {}}
+        rows += [{"task": task, "encoder": words} | cells for words, cells in ours.items()]
     return [{column: row.get(column, "–") for column in ("task", "encoder", base, *methods)} for row in rows]
 
 
-def printed_scores(paper: str, table: str, methods: Sequence[str]) -> pd.DataFrame:
+def joined_rows(tables: Sequence[Sequence[Mapping[str, str]]]) -> list[dict[str, str]]:
+    """Tables as one, cell by cell; a row that a table lacks has a dash there.
+
+    >>> joined_rows([[{"task": "CoLA", "encoder": "tiny", "none": "0.6"}], []])
+    [{'task': 'CoLA', 'encoder': 'tiny', 'none': '0.6 / –'}]
+    """
+    cells = [{(row["task"], row["encoder"]): row for row in table} for table in tables]
+    first = {key: row for some in reversed(cells) for key, row in some.items()}
+    order = dict.fromkeys(key for some in cells for key in some)
+    return [
+        {
+            name: first[key][name]
+            if name in ("task", "encoder")
+            else " / ".join(some.get(key, {}).get(name, "–") for some in cells)
+            for name in first[key]
+        }
+        for key in order
+    ]
+
+
+def _printed_cells(paper: str, table: str, metrics: Sequence[str]) -> pd.DataFrame:
     """The printed scores as fractions, with their deviation: task, model, a column a method."""
-    numbers = printed(paper, table, percent=False, method=list(methods))
-    numbers = numbers[~numbers["metric"].str.contains(NO_SCORES)]
+    numbers = printed(paper, table, percent=False)
+    names = [metric.removesuffix("_x100") for metric in metrics]
+    chosen = numbers["metric"].isin(names) if metrics else ~numbers["metric"].str.contains(NO_SCORES)
+    numbers = numbers[chosen]
     deviations = numbers["std"].map(" ({:.3f})".format).where(numbers["std"].notna(), "")
     numbers = numbers.assign(text=numbers["value"].map("{:.3f}".format) + deviations)
     index = ["task", "model"]

@@ -178,7 +178,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="shrink_the_longest",
-    page="papers/shrink_the_longest_more",
+    page="papers/shrink_the_longest",
     recordings=(arms.LEARNED,),
     arm=arm_of,
     claims=CLAIMS,

@@ -363,7 +363,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="softdecay",
-    page="papers/softdecay_more",
+    page="papers/softdecay",
     recordings=("softdecay", "baselines"),
     arm=arm_of,
     suite=suite_of,

@@ -3,7 +3,7 @@
 import pytest
 
 from isonb_lab.claims.printed import printed
-from isonb_lab.figures import papers
+from isonb_lab.figures import papers, recipes
 from isonb_lab.papers.studies import load_study
 
 
@@ -24,3 +24,13 @@ def test_what_happened_is_the_heads_own_table_in_points():
     assert (row["mean"], row.low, row.high) == pytest.approx(
         (100 * own["mean"], 100 * own.low, 100 * own.high), abs=0.01
     )
+
+
+def test_a_slider_over_bars_starts_where_nothing_was_done():
+    stops = {-1.0: [3.0, 0.5], 0.0: [2.0, 1.0], 1.0: [1.5, 1.5]}
+    chart = recipes.turned_bars(stops, label="step").to_dict()
+    (chosen,) = chart["params"]
+    assert (chosen["value"], chosen["bind"]["min"], chosen["bind"]["step"]) == (0.0, -1.0, 1.0)
+    (rows,) = chart["datasets"].values()
+    assert {(row["stop"], row["after"]) for row in rows} == {(stop, bar) for stop in stops for bar in stops[stop]}
+    assert [row["before"] for row in rows] == 3 * stops[0.0]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isonb.numerics.rows import centered
-from isonb_lab.pages.charts import GREY, points, slider
+from isonb_lab.pages.charts import GREY, points
 
 AXES: dict[str, Any] = {"scale": alt.Scale(domain=[-1.05, 1.05], nice=False), "axis": None}
 
@@ -56,27 +56,6 @@ def sentence_clouds(
         layers = [_lines(at[edges[title]])] if edges and title in edges else []
         panels.append(alt.layer(*layers, dots, ring).properties(width=300, height=300, title=title))
     return alt.hconcat(*panels)
-
-
-def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[Any], *, label: str) -> Any:
-    """One panel with a slider: the same sentences at each strength of a method, coloured by topic, text on hover.
-
-    Args:
-        steps: the vectors (n, d) at each strength, in rising and equal steps.
-        sentences: the n sentences.
-        label: what stands beside the slider.
-    """
-    seen: dict[float, Tensor] = {}
-    for strength, x in steps.items():
-        seen[strength] = _filling(plane(x, onto=next(reversed(seen.values()), None)))
-    first, *_, last = seen
-    step = (last - first) / (len(seen) - 1)
-    chosen = slider("strength", first, last, step=round(step, 6), value=max(first, 0.0), label=label)
-    table = pd.concat([_table(at, sentences).assign(step=strength) for strength, at in seen.items()])
-    words = alt.LookupData(_words(sentences), key="id", fields=["sentence", "topic"])
-    dots = points(table[["id", "step", "x", "y"]], size=36).transform_lookup("id", words)
-    shown = dots.transform_filter(abs(alt.datum.step - chosen) < step / 2).encode(**_encoded())
-    return shown.properties(width=520, height=420).add_params(chosen)
 
 
 def _filling(at: Tensor) -> Tensor:
