@@ -69,18 +69,18 @@ def beside(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Beside]:
             plain.setdefault(training_of(item), {})[int(item["seed"])] = run
     methods = {run: item for run, item in names if method(item) and training_of(item) in plain}
     results = []
-    for name, some in by_regime(methods.items()).items():
+    for name, regime in by_regime(methods.items()).items():
         by_setting: dict[frozenset[tuple[str, str]], dict[int, str]] = {}
-        for run in some:
+        for run in regime:
             by_setting.setdefault(_options(methods[run]), {})[int(methods[run]["seed"])] = run
         varied = {column for column, _ in frozenset().union(*by_setting) - frozenset.intersection(*by_setting)}
-        item = methods[some[0]]
+        item = methods[regime[0]]
         without = plain[training_of(item)]
         for options, runs_of in by_setting.items():
             lines = [words for words in name.split(", ")[1:] if not words.startswith(WATCHED_BY)]
             lines += [in_short(column, value) for column, value in sorted(options) if column in varied]
-            numbers = ({seed: scores[run] for seed, run in some_runs.items()} for some_runs in (without, runs_of))
-            results.append(Beside(_task(item), str(item["model"]), ", ".join(lines), *numbers, without, runs_of))
+            before, after = ({seed: scores[run] for seed, run in some.items()} for some in (without, runs_of))
+            results.append(Beside(_task(item), str(item["model"]), ", ".join(lines), before, after, without, runs_of))
     return results
 
 
@@ -94,16 +94,15 @@ def revalued(found: Sequence[Beside], value: Value, *, before: Value | None = No
     """
     results = []
     for item in found:
-        without, base = (item.runs, before) if before else (item.plain_runs, value)
-        pairs = ((base, without), (value, item.runs))
-        numbers = [
-            {s: known[run] for s, run in runs.items() if run in known}
-            for f, runs in pairs
-            for known in [f([*runs.values()])]
-        ]
-        if numbers[1]:
-            results.append(replace(item, plain=numbers[0], scores=numbers[1]))
+        own = _numbers(value, item.runs)
+        plain = _numbers(before, item.runs) if before else _numbers(value, item.plain_runs)
+        results += [replace(item, plain=plain, scores=own)] if own else []
     return results
+
+
+def _numbers(value: Value, runs: Mapping[int, str]) -> dict[int, float]:
+    known = value(list(runs.values()))
+    return {seed: known[run] for seed, run in runs.items() if run in known}
 
 
 def gains(found: Sequence[Beside]) -> pd.DataFrame:
@@ -141,7 +140,7 @@ def score_rows(
         named: the columns that the paper prints under another name, by that name.
     """
     theirs = _printed_cells(paper, table, metrics).rename(columns=dict(named or {}))
-    theirs = theirs.reindex(columns=[base, *methods]).dropna(how="all").fillna("–")
+    theirs = theirs.reindex(columns=[base, *methods]).dropna(how="all").astype(object).fillna("–")
     rows = []
     for task in dict.fromkeys(theirs.index.get_level_values("task")):
         rows += [{"task": task, "encoder": model} | dict(cells) for model, cells in theirs.loc[task].iterrows()]

@@ -76,7 +76,7 @@ def test_every_recorded_cell_has_a_mark_and_every_link_leads_to_a_label_in_a_cha
         source = (BOOK / "results" / page).resolve().with_suffix(".md")
         lines = source.read_text(encoding="utf-8").splitlines()
         place = lines.index(f"({anchor})=")
-        assert lines[place + 1].startswith("**The claims.**")
+        assert lines[place + 1] == "## The claims"
         assert "{doc}`A map <../results/claims>`" in "\n".join(lines[place : place + 12])
         assert f"<{anchor}>`" in (BOOK / "results" / "claims_cells.md").read_text(encoding="utf-8"), "and back"
 

@@ -1,5 +1,6 @@
 """A book that reads a reader's runs: arms and suites named from settings, verdicts of these runs, chapters on them."""
 
+import re
 from pathlib import Path
 
 import jupytext
@@ -11,6 +12,7 @@ from isonb_lab.claims.design import StudyError
 from isonb_lab.papers import istar
 from isonb_lab.papers.studies import load_study
 from isonb_lab.runs.record import read_record, write_record
+from isonb_lab.runtime.glue import glued
 from tests.lab import own_runs
 
 BOOK = Path(__file__).resolve().parents[3] / "book"
@@ -61,17 +63,50 @@ def test_a_folder_without_whole_records_is_refused(tmp_path, make):
         load_study("istar", runs=tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["istar", "istar_tables", "shrink_the_longest", "isolayer", "softdecay"])
-def test_a_chapter_reads_these_runs(name, folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(BOOK / "papers")
-    nbformat.write(jupytext.read(BOOK / "papers" / f"{name}.md"), tmp_path / "chapter.ipynb")
+def executed(name, folder, **parameters):
+    """The outputs of a paper's page, run by papermill with these parameters."""
+    nbformat.write(jupytext.read(BOOK / "papers" / f"{name}.md"), folder / "chapter.ipynb")
     made = papermill.execute_notebook(
-        tmp_path / "chapter.ipynb",
-        tmp_path / "made.ipynb",
-        parameters={"runs": str(folder)},
+        folder / "chapter.ipynb",
+        folder / "made.ipynb",
+        parameters=parameters,
         kernel_name="python3",
         progress_bar=False,
     )
-    shown = "\n".join(str(output) for cell in made.cells for output in cell.get("outputs", []))
+    return made, "\n".join(str(output) for cell in made.cells for output in cell.get("outputs", []))
+
+
+def words_of(made):
+    """The verdict of each claim, as the page has it."""
+    return {name: text for name, text in glued(made).items() if re.fullmatch(r"claim-\d+", name)}
+
+
+SMALL = {"examples": 64, "epochs": 1, "seeds": 1}
+PAGES = {
+    "istar": {"weight": 5.0, "zeta": 0.4},
+    "shrink_the_longest": {"weight": 0.5, "in_cluster": 0.05},
+    "softdecay": {"alpha": -0.6, "mode": "safe"},
+    "isolayer": {"alpha": 0.1, "layer_epochs": 4},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_paper_page_reads_these_runs_and_runs_another_option(name, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(BOOK / "papers")
+    usual, _ = executed(name, tmp_path, **SMALL)
+    own, shown = executed(name, tmp_path, runs=str(folder), **SMALL, **PAGES[name])
     assert own_runs.BERT in shown
+    assert words_of(usual)
+    assert words_of(own) != words_of(usual)
+    live = [
+        next(cell for cell in made.cells if "live.SMALL" in cell.source or "live.small_runs" in cell.source)
+        for made in (usual, own)
+    ]
+    assert live[0].outputs != live[1].outputs
+
+
+@pytest.mark.slow
+def test_the_layers_of_these_runs_are_on_the_page_behind(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(BOOK / "papers")
+    assert own_runs.BERT in executed("istar_more", tmp_path, runs=str(folder), population=6000, draws=4)[1]

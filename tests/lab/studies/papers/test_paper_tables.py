@@ -1,0 +1,45 @@
+"""The papers' printed tables with ours beside: every printed row, ours by training, the price of what wasn't run."""
+
+import pytest
+
+from isonb_lab.claims.printed import printed
+from isonb_lab.papers import paper_tables
+from isonb_lab.papers.studies import load_study
+from tests.lab import own_runs
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return load_study("trained_runs", runs=own_runs.write(tmp_path_factory.mktemp("own")))
+
+
+@pytest.fixture(scope="module")
+def found(study):
+    return paper_tables.beside(study, lambda run: run.get("method.name") == "isolayer", ["RTE", "SST-2"])
+
+
+def cell(values):
+    return f"{sum(values) / 3:.4f}" if (values := list(values)) else "–"
+
+
+def test_a_printed_table_has_ours_below_each_task_and_the_price_of_what_was_not_run(found):
+    rows = paper_tables.score_rows("isolayer", "Table 2", "Finetuned LM", {"layer": found}, cell)
+    theirs = printed("isolayer", "Table 2", task="RTE", method="Finetuned LM", metric="accuracy")
+    assert [row["encoder"] for row in rows if row["task"] == "RTE"] == [*theirs.model, f"{own_runs.BERT} (ours)"]
+    ours = next(row for row in rows if row["encoder"].endswith("(ours)"))
+    assert (ours["Finetuned LM"], ours["layer"]) == ("0.8040", "0.8160")  # as own_runs makes them
+    assert all(
+        row["encoder"].startswith("ours: not run, planned: ") for row in rows if row["encoder"].startswith("ours")
+    )
+
+
+def test_the_same_runs_with_another_number(study, found):
+    def value(runs):
+        return study.numbers("metric.end.tokens.isoscore_star", runs).to_dict()
+
+    one = paper_tables.revalued(found, value)[0]
+    assert one.gains == pytest.approx([0.01] * 3)
+    own = paper_tables.revalued(found, value, before=lambda runs: dict.fromkeys(runs, 0.5))[0]
+    assert list(own.plain.values()) == [0.5] * 3
+    assert own.scores == one.scores
+    assert paper_tables.revalued(found, lambda runs: {}) == []
