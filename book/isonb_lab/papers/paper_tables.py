@@ -175,13 +175,13 @@ def joined_rows(tables: Sequence[Sequence[Mapping[str, str]]]) -> list[dict[str,
     cells = [{(row["task"], row["encoder"]): row for row in table} for table in tables]
     first = {key: row for some in reversed(cells) for key, row in some.items()}
     order = dict.fromkeys(key for some in cells for key in some)
+
+    def joined(key: tuple[str, str], name: str) -> str:
+        parts = [some.get(key, {}).get(name, "–") for some in cells]
+        return " / ".join(parts) if {*parts} != {"–"} else "–"
+
     return [
-        {
-            name: first[key][name]
-            if name in ("task", "encoder")
-            else " / ".join(some.get(key, {}).get(name, "–") for some in cells)
-            for name in first[key]
-        }
+        {name: text if name in ("task", "encoder") else joined(key, name) for name, text in first[key].items()}
         for key in order
     ]
 
