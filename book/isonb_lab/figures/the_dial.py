@@ -94,6 +94,29 @@ def first_token(tables: Mapping[str, pd.DataFrame]) -> alt.VConcatChart:
     return alt.vconcat(ratio.properties(height=150), scored.properties(height=170))
 
 
+def fit_sizes(scores: pd.DataFrame, readers: Sequence[str], encoder: str, width: int) -> alt.Chart:
+    """Gain over raw by how many texts of Wikipedia a turn was fitted on, a panel a reader, a line a place."""
+    rows = scores[(scores["fit"] == "wikipedia") & (scores["encoder"] == encoder) & (scores["pool"] == "mean")]
+    rows = rows[(rows["turn"] == "whitening") & (rows["p"] >= plan.PART_PLACE - 0.5) & rows["reader"].isin(readers)]
+    rows = rows.assign(ratio=rows["texts"] / width, place="p = " + rows["p"].map("{:g}".format))
+    base = alt.Chart(rows).encode(
+        x=alt.X("ratio:Q", title="texts of the fit for each dimension", scale=alt.Scale(type="log"))
+    )
+    band = base.mark_area(opacity=0.15).encode(
+        y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q", fill=alt.Fill("place:N", legend=None)
+    )
+    line = base.mark_line(point=True).encode(
+        y="gain:Q", color=alt.Color("place:N", title=None), strokeDash=dash("place:N", title=None)
+    )
+    panels: alt.Chart = (
+        (band + line)
+        .properties(width=230, height=170)
+        .facet(alt.Facet("reader:N", title=None, sort=list(readers)), columns=2)
+        .resolve_scale(y="independent")
+    )
+    return panels
+
+
 def row(
     table: pd.DataFrame,
     reader: str,

@@ -6,6 +6,7 @@ import re
 import pandas as pd
 import pytest
 
+from isonb.auditing import defects
 from isonb.errors import InputError
 from isonb_lab.papers import deployed
 from isonb_lab.places import EXPERIMENTS_FOLDER
@@ -60,6 +61,25 @@ def test_advice_is_the_best_worst_case_or_what_held_out_data_choose():
     assert (unclear.p, unclear.held_out) == (None, True)
     one_loses = deployed.advice(scores(minilm_search=(-0.02, 0.01)), "search")
     assert (one_loses.held_out, one_loses.words) == (False, "Leave the vectors as they are.")
+
+
+def test_the_recorded_outcomes_and_what_the_audit_advises_by_them():
+    table = deployed.read()
+    assert outcomes(table) == {
+        "E1": "holds",
+        "E2": "holds",
+        "E3": "open",
+        "E4": "open",
+        "E5": "contradicted",
+        "E6": "open",
+        "E7": "open",
+        "E8": "holds",
+    }
+    assert deployed.advice(table, "search").p == defects.PART
+    assert deployed.advice(table, "similarity").p == 0  # which is centring, the audit's first remedy
+    cliff = table.query("fit == 'wikipedia' and reader == 'search' and pool == 'mean' and p == 1 and encoder == 'minilm'")
+    gains = cliff.set_index("texts")["gain"]
+    assert gains.idxmin() == 384 and gains[384 * defects.PER_DIM] > gains[384 * 2] > gains[384]
 
 
 def test_every_row_cites_the_plan_as_it_was():
