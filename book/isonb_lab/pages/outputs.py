@@ -18,7 +18,7 @@ WIDGET = "application/vnd.jupyter.widget"
 INJECTED = "injected-parameters"
 INSTALL = "isonb-install"  # of the cell by which a notebook that is opened alone installs what it needs
 PARAGRAPH = "isonb-paragraph"  # of a cell that shows a paragraph with the numbers of the kernel
-KERNEL_FILE = re.compile(r"/[^\s\"\\]*/ipykernel_\d+/\d+\.py")  # in JSON
+KERNEL_FILE = re.compile(r"/[^\s\"\\]{0,300}/ipykernel_\d+/\d+\.py")  # in JSON; bounded: base64 has many slashes
 
 
 def code_cells(notebook: Any) -> list[Any]:
