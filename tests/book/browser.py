@@ -60,10 +60,11 @@ def launch(playwright: Playwright) -> Iterator[Browser]:
 
 
 def pages_of(html: Path) -> list[Path]:
-    """Every page of a built book but the redirect at the top and Sphinx's own indexes and listings of sources."""
-    own = {"genindex.html", "search.html", "index.html", "prf-prf.html", "py-modindex.html"}
+    """Every page of a built book but those that lead on and Sphinx's own indexes and listings of sources."""
+    own = {"genindex.html", "search.html", "prf-prf.html", "py-modindex.html"}
     apart = {"_static", "_modules"}
-    return sorted(path for path in html.rglob("*.html") if path.name not in own and apart.isdisjoint(path.parts))
+    pages = [path for path in html.rglob("*.html") if path.name not in own and apart.isdisjoint(path.parts)]
+    return sorted(path for path in pages if 'http-equiv="Refresh"' not in path.read_text(encoding="utf-8")[:400])
 
 
 def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Visit:

@@ -1,6 +1,7 @@
 """A small book in a temporary folder: the project's configuration, one chapter, three plain pages."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -18,10 +19,8 @@ def make_book(root):
     shutil.copytree(SAMPLE, root, dirs_exist_ok=True)
     config = (REPOSITORY / "_config.yml").read_text(encoding="utf-8")
     static = (REPOSITORY / "book" / "isonb_lab" / "pages" / "static").as_posix()
+    config = re.sub(r"isonb_moved:.*\n(?: {6}.*\n)*", "isonb_moved: {book/former/page: book/sample#part}\n", config)
     (root / "_config.yml").write_text(config.replace("book/isonb_lab/pages/static", static), encoding="utf-8")
-    for page in ("status.md", "bibliography.md"):
-        text = (REPOSITORY / "book" / "reference" / page).read_text(encoding="utf-8")
-        (root / "book" / page).write_text(text.replace("../../_build", "../_build"), encoding="utf-8")
     return Book(root)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from browser import HTML, SET, open_page, opens
 
-PAGE = HTML / "book" / "foundations" / "microscope.html"
+PAGE = HTML / "book" / "foundations" / "clouds_and_cones_more.html"
 
 pytestmark = opens(PAGE)
 LISTS = """() => [...document.querySelectorAll('.isonb-lists section')].map(

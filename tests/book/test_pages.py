@@ -196,6 +196,14 @@ def test_pages_have_badges_and_buttons_once_an_address_is_configured(copy):
     assert all(f'"{wheel}-py3-none-any.whl"' in install for wheel in wheels)
 
 
+def test_a_former_page_leads_to_where_its_text_stands(built, copy):
+    assert 'url=../sample.html#part"' in page(built, "former/page")
+    config = copy.root / "_config.yml"
+    config.write_text(config.read_text(encoding="utf-8").replace("book/sample#part", "book/gone"), encoding="utf-8")
+    with pytest.raises(BuildError, match=r"former/page leads to 'book/gone'"):
+        html(copy)
+
+
 def test_the_search_has_the_prose_of_each_page(built):
     index = (built.build / "html" / "searchindex.js").read_text(encoding="utf-8")
     prose = json.loads(re.match(r"const PROSE = (.*);\n", index)[1])

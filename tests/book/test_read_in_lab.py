@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(chromium() is None, reason
 ROOT = Path(__file__).resolve().parents[2]
 RAW = re.compile(r"\{[a-zA-Z][\w:+-]*\}[`A-Za-z]|[`:]{3,}|^\([\w:.-]+\)=", re.MULTILINE)
 READ = ["practice/audit_your_model", "papers/softdecay", "foundations/barcodes"]
-RUN = "foundations/measuring_isotropy_checks"
+RUN = "foundations/measuring_isotropy"
 ALL = {"windowingMode": "none"}  # cells out of sight are drawn, too
 SEEN = "() => [...document.querySelectorAll('.jp-MarkdownCell')].map((node) => node.innerText)"
 

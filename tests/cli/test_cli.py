@@ -71,7 +71,7 @@ def test_help_has_every_command_its_options_and_examples_that_parse(words, capsy
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "book/practice/run_experiments.md", "book/practice/run_on_machines.md", "book/experiments/README.md"],
+    ["README.md", "book/practice/run_experiments.md", "book/experiments/README.md"],
 )
 def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
     root = GRIDS.parents[1]

@@ -20,6 +20,7 @@ from typing import Any
 import nbformat
 from docutils import nodes  # type: ignore[import-untyped]
 
+from isonb.runtime.files import update
 from isonb_lab.pages.build import SOLUTIONS
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import BuildError
@@ -30,6 +31,10 @@ from isonb_lab.pages.site import ARCHIVE, Site
 ADDRESS = re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^/]+)/?((?:[^/]+/)*)")
 TAG = re.compile(r'<span class="section-number">.*?</span>|<[^>]+>')
 SUMMARY = 200  # letters of a page that other sites show
+MOVED = """<!doctype html>
+<meta charset="utf-8"><meta http-equiv="Refresh" content="0; url={address}"><title>This page has moved</title>
+<a href="{address}">This page has moved.</a>
+"""
 TEX = re.compile(r"\\([a-zA-Z]+)")  # a command in a formula: its name is what is looked for
 
 
@@ -140,6 +145,16 @@ def write_prose(app: Any, error: Exception | None) -> None:
         index.write_text(f"const PROSE = {told};\n{index.read_text(encoding='utf-8')}", encoding="utf-8")
 
 
+def lead_on(app: Any, error: Exception | None) -> None:
+    """Leave a page at each former address that leads to where its text stands now: the table ``isonb_moved``."""
+    for former, present in app.config.isonb_moved.items() if error is None else ():
+        page, mark, section = present.partition("#")
+        if page not in app.env.found_docs:
+            raise BuildError(f"isonb_moved of _config.yml must lead to pages of the book; {former} leads to {page!r}.")
+        address = app.builder.get_relative_uri(former, page) + mark + section
+        update(Path(app.outdir, f"{former}.html"), MOVED.format(address=address))
+
+
 def second_names(app: Any, env: Any) -> None:
     """Add the defining module's name of every documented function of isonb to the index of names."""
     names = env.get_domain("py").objects
@@ -153,6 +168,7 @@ def second_names(app: Any, env: Any) -> None:
 def setup(app: Any) -> dict[str, bool]:
     app.add_config_value("isonb_site", asdict(Site()), "env", [dict])
     app.connect("config-inited", buttons)
+    app.add_config_value("isonb_moved", {}, "html", [dict])
     app.connect("source-read", as_written)
     app.connect("html-page-context", about)
     app.connect("env-updated", second_names)
@@ -160,4 +176,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.prose = {}
     app.connect("html-page-context", keep_prose)
     app.connect("build-finished", write_prose)
+    app.connect("build-finished", lead_on)
     return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -15,12 +15,10 @@ WORDS = 160  # of prose read in a minute, with the pictures between them
 COURSES: dict[int, dict[str, int]] = {
     1: {
         "foundations/clouds_and_cones": 2,
-        "foundations/microscope": 0,
         "results/claims": 0,
     },
     3: {
         "foundations/clouds_and_cones": 2,
-        "foundations/microscope": 0,
         "foundations/measuring_isotropy": 3,
         "papers/istar": 2,
         "results/claims": 0,
@@ -28,7 +26,6 @@ COURSES: dict[int, dict[str, int]] = {
     },
     8: {
         "foundations/clouds_and_cones": 4,
-        "foundations/microscope": 0,
         "foundations/measuring_isotropy": 4,
         "results/the_dial": 0,
         "papers/shrink_the_longest": 3,

@@ -27,6 +27,6 @@ def test_a_course_fits_its_hours_and_leaves_time_to_talk(hours):
 def test_the_page_has_courses_chapters_and_the_machine():
     assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == ["1 hour", "3 hours", "8 hours", "What each chapter takes"]
     assert TEXT.count("| 12 | 321 |") == len(BOOK.chapters)
-    assert re.search(r"Barcodes\]\(/book/foundations/barcodes\.ipynb\) \| \d+ \| 4 \| 12 \| 321 \|", TEXT)
+    assert re.search(r"Barcodes\]\(/book/foundations/barcodes\.ipynb\) \| \d+ \| 7 \| 12 \| 321 \|", TEXT)
     assert "on a small one. The seconds include the start of the kernel." in TEXT
     assert f"takes {12 * len(figures.COURSES[1])} seconds" in TEXT, "the sum of what the rows print"
