@@ -62,9 +62,13 @@ def test_a_broken_rule_is_named(book, rule):
     assert "book/sample" in str(caught.value)
 
 
-def test_all_numbered_pages_together_are_short(book, monkeypatch):
-    monkeypatch.setattr(lint, "ALL", 10)
-    with pytest.raises(LintError, match="the numbered pages have at most 10 words together"):
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [("ALL", "the numbered pages have at most 2 words together"), ("PAGES", "the book has at most 2 pages; it has 4")],
+)
+def test_the_book_as_a_whole_is_short(book, monkeypatch, limit, message):
+    monkeypatch.setattr(lint, limit, 2)
+    with pytest.raises(LintError, match=message):
         lint.check(Book(book.root).chapters)
 
 

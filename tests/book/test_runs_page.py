@@ -34,15 +34,15 @@ def test_each_mark_leads_to_the_claims_and_these_to_their_runs(paper):
     marks = re.findall(rf"\.\./papers/{paper}\.html#([\w-]+)", page("results/claims"))
     assert len(marks) > 5
     assert set(marks) == {claims_anchor(paper)}
-    assert f"reference/runs.html#{anchor}" in section(page(f"papers/{paper}"), claims_anchor(paper))
-    listed = section(page("reference/runs"), anchor)
+    assert f"results/ledger.html#{anchor}" in section(page(f"papers/{paper}"), claims_anchor(paper))
+    listed = section(page("results/ledger"), anchor)
     for row in runs.run_rows(load_study(paper)):
         assert row["run"] in listed
 
 
 def test_the_files_of_the_runs_come_with_the_book():
-    found = re.findall(r'href="(\.\./\.\./_downloads/[^"]+\.parquet)"', page("reference/runs"))
-    source = HTML.parents[2] / "book" / "reference" / "runs.md"
+    found = re.findall(r'href="(\.\./\.\./_downloads/[^"]+\.parquet)"', page("results/ledger"))
+    source = HTML.parents[2] / "book" / "results" / "ledger.md"
     assert len(found) == source.read_text(encoding="utf-8").count("{download}") > 0
     for file in found:
-        assert (HTML / "reference" / file).resolve().is_file()
+        assert (HTML / "results" / file).resolve().is_file()

@@ -213,6 +213,23 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
     return table(shown, caption=caption, heads=heads)
 
 
+def ledger_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The claims cell by cell, as :func:`isonb_lab.claims.summary.cell_rows` gives them, with numbers as text."""
+    return [
+        {
+            "claim": str(row["claim"]),
+            "measured": row["what"],
+            "cell": row["cell"] or "–",
+            "outcome": row["outcome"],
+            "n": str(row["n"] or "–"),
+            "mean (95% interval)": _mean(row["mean"], row["low"], row["high"]),
+            "MDE": _signed(row["visible"], sign="") if row["visible"] else "–",
+            "can't tell": "" if row["mean"] is not None else row["reason"],
+        }
+        for row in rows
+    ]
+
+
 def over_runs(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> pd.DataFrame:
     """Mean and range over runs of each group: columns ``by``, ``mean``, ``low``, ``high``, ``n``."""
     groups = frame.groupby(list(by), as_index=False, sort=False)[value]

@@ -32,6 +32,7 @@ ANSWER, LIMITS = "**The answer.**", "What this does not show"
 CHECK = "pages.check_parameters()"
 WORDS, BARS = 2500, 12  # of a numbered page: words of prose, folded cells
 ALL, NUMBERS, LONG, SHARE = 14_000, 150, 30, 0.05  # words of all numbered pages; of one: numbers, and long sentences
+PAGES = 38  # of the whole book
 LINES, WIDTH = 12, 80  # of an open cell
 EXERCISE = re.compile(
     r"^[`:]{3,}\{exercise(?:-start)?\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
@@ -196,6 +197,12 @@ def check(chapters: Sequence[Chapter]) -> None:
     broken = [problem for chapter in chapters for problem in problems(chapter)]
     if (count := sum(words(_prose(chapter)) for chapter in chapters if _numbered(chapter))) > ALL:
         broken.append(f"the numbered pages have at most {ALL:,} words together; they have {count:,}")
+    roots = {chapter.root for chapter in chapters}
+    broken += [
+        f"the book has at most {PAGES} pages; it has {count}. Merge one into another"
+        for count in (len(Book(root).pages) for root in roots)
+        if count > PAGES
+    ]
     if broken:
         raise LintError("\n".join(broken))
 

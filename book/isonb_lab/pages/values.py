@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -14,6 +16,7 @@ from IPython.display import display
 from isonb_lab.pages.errors import PageError
 from isonb_lab.pages.sentences import contradict, format_value
 
+FILTERS = Path(__file__).parent / "static" / "filters.js"
 LONG = 26  # letters of a cell that gets the room of a sentence
 COUNTED = re.compile(r"([-+]?\d.*), n = (\d+)")  # a mean with the number of its runs
 INTERVAL = re.compile(r" (\([^ ()]+ to [^ ()]+\))")
@@ -37,15 +40,18 @@ class Table:
     numeric: Sequence[bool]
     caption: str
     heads: Mapping[int, Sequence[str]]
+    filters: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col"{self._look(at)}>{_text(name)}</th>' for at, name in enumerate(self.columns))
         body = "\n".join(f"{self._heads(at)}<tr>{self._cells(row)}</tr>" for at, row in enumerate(self.rows))
         caption = f"<caption>{_text(self.caption)}</caption>" if self.caption else ""
         label = html.escape(self.caption or "Table", quote=True)
+        filters = f' data-filters="{html.escape(json.dumps(self.filters))}"' if self.filters else ""
+        script = f"<script>{FILTERS.read_text(encoding='utf-8')}</script>" if self.filters else ""
         return (
-            f'<div class="isonb-table" role="region" aria-label="{label}" tabindex="0"><table>{caption}'
-            f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+            f'<div class="isonb-table" role="region" aria-label="{label}" tabindex="0"{filters}><table>{caption}'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>{script}"
         )
 
     def _heads(self, at: int) -> str:
@@ -79,13 +85,14 @@ def table(
     caption: str = "",
     index: bool = False,
     heads: Mapping[int, Sequence[str]] | None = None,
+    filters: Sequence[str] = (),
 ) -> Table:
     """An accessible table of a DataFrame, of rows (mappings) or of columns (a mapping of sequences).
 
     ``fmt`` is one format for every number or one a column; a missing value prints as a dash. The first column heads
     its row; ``heads`` are lines over all columns, by the number of the row that they stand above. Where all means are
     of equally many runs the caption says how many, and not each cell. In a notebook the table is displayed at once (as
-    a last line it isn't shown twice).
+    a last line it isn't shown twice). A long table has a menu for each of its columns in ``filters``, and a search.
 
     >>> print(table([{"cloud": "sphere", "score": 0.97123}, {"cloud": "cone", "score": None}], fmt=".2f"))
     cloud   score
@@ -98,16 +105,16 @@ def table(
         return Table([], [], [], caption, {})
     if len({len(cells) for cells in columns.values()}) != 1:
         raise PageError(f"columns must be of one length; got { {k: len(v) for k, v in columns.items()} }.")
-    unknown = set(fmt) - set(columns) if isinstance(fmt, Mapping) else set()
-    if unknown:
-        raise PageError(f"fmt names columns that aren't there: {sorted(unknown)}. There are: {list(columns)}.")
+    for option, names in (("fmt", fmt if isinstance(fmt, Mapping) else ()), ("filters", filters)):
+        if unknown := sorted(set(names) - set(columns)):
+            raise PageError(f"{option} names columns that aren't there: {unknown}. There are: {list(columns)}.")
     numeric = [all(_is_number(cell) for cell in cells) for cells in columns.values()]
     text = [
         [format_value(cell, (fmt.get(name) if isinstance(fmt, Mapping) else fmt) if number else None) for cell in cells]
         for (name, cells), number in zip(columns.items(), numeric, strict=True)
     ]
     text, caption = _counted_once(text, caption)
-    made = Table(list(columns), list(zip(*text, strict=True)), numeric, caption, heads or {})
+    made = Table(list(columns), list(zip(*text, strict=True)), numeric, caption, heads or {}, filters)
     if InteractiveShell.initialized():
         display(made)  # type: ignore[no-untyped-call]
         made._ipython_display_ = lambda: None  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ def joint_gains(study: Study) -> dict[str, Interval]:
 
 DESIGN = Design(
     name=arms.LEARNED,
-    page="results/claims_cells",
+    page="results/ledger",
     recordings=(arms.LEARNED,),
     arm=arm_of,
     suite=task_and_encoder,

@@ -73,7 +73,7 @@ CLAIMS = tuple(
 )
 DESIGN = Design(
     name="neighbours",
-    page="results/head_to_head_tables",
+    page="results/ledger",
     recordings=("neighbours", "neighbours_h200"),  # SST-2 on a processor, MRPC on a card
     arm=arm_of,
     claims=CLAIMS,

@@ -24,7 +24,7 @@ def arm_of(settings: Settings) -> str | None:
 
 DESIGN = Design(
     name="trained_runs",
-    page="results/claims_cells",
+    page="results/ledger",
     recordings=(LEARNED, HEAD_TO_HEAD, "evidence_methods", NEIGHBOURS, *OWN_CELLS),
     arm=arm_of,
     suite=task_and_encoder,

@@ -78,7 +78,7 @@ def test_every_recorded_cell_has_a_mark_and_every_link_leads_to_a_label_in_a_cha
         place = lines.index(f"({anchor})=")
         assert lines[place + 1] == "## The claims"
         assert "{doc}`A map <../results/claims>`" in "\n".join(lines[place : place + 12])
-        assert f"<{anchor}>`" in (BOOK / "results" / "claims_cells.md").read_text(encoding="utf-8"), "and back"
+        assert f"<{anchor}>`" in (BOOK / "results" / "ledger.md").read_text(encoding="utf-8"), "and back"
 
 
 MADE_UP = Design("made_up", "papers/made_up", (), lambda settings: "none")

@@ -78,7 +78,7 @@ def test_each_counterpart_stands_on_the_page_that_is_named(item):
 
 @pytest.mark.browser
 def test_the_page_prints_what_is_counted():
-    text = text_of("results/coverage")
+    text = text_of("results/ledger")
     names = {name for item in ITEMS for name in (item.study, item.beside) if name}
     studies = {name: load_study(name) for name in names}
     for item in ITEMS:
