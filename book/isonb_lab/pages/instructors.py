@@ -15,6 +15,7 @@ WORDS = 160  # of prose read in a minute, with the pictures between them
 COURSES: dict[int, dict[str, int]] = {
     1: {
         "foundations/clouds_and_cones": 2,
+        "foundations/a_number_needs_its_n": 0,
         "results/claims": 0,
     },
     3: {
