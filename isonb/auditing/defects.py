@@ -23,7 +23,10 @@ PART = 1024  # rows whose cosines with all others are in memory
 # up to 12% of all places among the nearest, the first of them up to 6%; IsoScore-U from 0.15; no loud dimension.
 SHIFTED, FAR = 0.1, 0.3  # mean cosine from which the common mean is worth a note, and a warning
 USED, BARELY = 0.5, 0.1  # unbiased IsoScore below which directions are hardly used
-PART, PER_DIM = 0.25, 5  # the p by which search gained with every encoder of the book's dial; rows of a fit a dimension
+SEARCH_P, PER_DIM = (
+    0.25,
+    5,
+)  # the p by which search gained with every encoder of the book's dial; rows of a fit a dimension
 LOUD = 8.0  # times the median energy that makes a dimension an outlier
 DROWNS, FEW = 0.2, 0.05  # share of all energy that outliers hold, and of the dimensions that they are, for a warning
 HUB = 2.0  # times the largest count in an isotropic Gaussian that makes a row a hub
@@ -138,7 +141,7 @@ def spread(values: dict[str, float], d: int) -> list[Finding]:
         return []
     text = f"The variance of about {values['participation_ratio_unbiased']:.0f} of {d} directions is used."
     advice = (
-        f"For search turn it in part: isonb.PartialWhitening(p={PART}), fitted on {PER_DIM} rows or more for each "
+        f"For search turn it in part: isonb.PartialWhitening(p={SEARCH_P}), fitted on {PER_DIM} rows or more for each "
         f"dimension. Whitened further, or by a fit on about {d} rows, vectors can lose much: judge it on pairs of yours."
     )
     return [Finding("stretched", "warning" if used < BARELY else "note", text, advice)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.auditing.defects import CENTRING, PART, SHIFTED, USED
+from isonb.auditing.defects import CENTRING, SEARCH_P, SHIFTED, USED
 from isonb.auditing.measured import GROUPS, Pairs, groups_of, jackknife, pair_score
 from isonb.auditing.unrelated import stands_out
 from isonb.errors import DegenerateError, FitWarning
@@ -80,7 +80,7 @@ def candidates(x: Tensor) -> tuple[tuple[str, str, AffineTransform], ...]:
     return (
         (CENTRING, "isonb.ZeroMean()", ZeroMean()),
         (f"all-but-the-top, k = {k}", f"isonb.AllButTheTop(D={k})", AllButTheTop(D=k)),
-        ("whitening in part", f"isonb.PartialWhitening(p={PART})", PartialWhitening(p=PART)),
+        ("whitening in part", f"isonb.PartialWhitening(p={SEARCH_P})", PartialWhitening(p=SEARCH_P)),
         ("whitening (shrunk)", "isonb.SoftZCA()", SoftZCA()),
         ("SoftDecay", f"isonb.SingularDecay(rows={n})", SingularDecay(rows=n)),
     )

@@ -75,9 +75,11 @@ def test_the_recorded_outcomes_and_what_the_audit_advises_by_them():
         "E7": "open",
         "E8": "holds",
     }
-    assert deployed.advice(table, "search").p == defects.PART
+    assert deployed.advice(table, "search").p == defects.SEARCH_P
     assert deployed.advice(table, "similarity").p == 0  # which is centring, the audit's first remedy
-    cliff = table.query("fit == 'wikipedia' and reader == 'search' and pool == 'mean' and p == 1 and encoder == 'minilm'")
+    cliff = table.query(
+        "fit == 'wikipedia' and reader == 'search' and pool == 'mean' and p == 1 and encoder == 'minilm'"
+    )
     gains = cliff.set_index("texts")["gain"]
     assert gains.idxmin() == 384 and gains[384 * defects.PER_DIM] > gains[384 * 2] > gains[384]
 
