@@ -54,11 +54,18 @@ ITEMS = (
         SHRINK_PAGE,
         "Table 2: the paper’s two tasks",
         (*ON_SHRINK, BARS),
-        SHRINK,
+        arms.TRAINED,
         treatment=SHRUNK,
     ),
     Item(
-        "000", "Table 3", "anisotropy", SHRINK_PAGE, "Table 3 on one axis", (*ON_SHRINK, BARS), SHRINK, treatment=SHRUNK
+        "000",
+        "Table 3",
+        "anisotropy",
+        SHRINK_PAGE,
+        "Table 3 on one axis",
+        (*ON_SHRINK, BARS),
+        arms.TRAINED,
+        treatment=SHRUNK,
     ),
     Item(
         "000",
@@ -87,7 +94,7 @@ ITEMS = (
         ISTAR_PAGE,
         "Table 1. Theirs",
         (NINE, BERTS, Axis("settings", ("none", "cosreg", "istar"), "method.name", "methods")),
-        ISTAR,
+        arms.TRAINED,
         treatment=arms.istar_at((-1,)),
     ),
     Item(
@@ -193,7 +200,7 @@ ITEMS = (
         SOFT_PAGE,
         "Table 2. Theirs",
         (FIVE, BERTS, Axis("settings", ("none", "softdecay"), "method.name", "methods")),
-        LEARNED,
+        arms.TRAINED,
         treatment=arms.SOFTDECAY_LAYER,
     ),
     Item(
@@ -207,7 +214,7 @@ ITEMS = (
             _models("google-bert/bert-base-uncased"),
             Axis("settings", ("softdecay", "tension", "sbert"), "method.name", "methods"),
         ),
-        LEARNED,
+        arms.TRAINED,
     ),
     *(
         Item(
@@ -283,17 +290,18 @@ ITEMS = (
             ISO_PAGE,
             caption,
             (THREE, LARGE, Axis("settings", methods, "method.name", "methods")),
-            ISO,
+            study,
             treatment=arms.ISOLAYER_LAYER,
         )
-        for item, shows, caption, methods in (
-            ("Table 2", "score and IsoScore", "Table 2: score / IsoScore", ("none", "isolayer")),
-            ("Table 3", "explained variance", "Table 3: EV1 / EV2 / EV3", ("none", "isolayer", "isobn")),
+        for item, shows, caption, methods, study in (
+            ("Table 2", "score and IsoScore", "Table 2: score / IsoScore", ("none", "isolayer"), arms.TRAINED),
+            ("Table 3", "explained variance", "Table 3: EV1 / EV2 / EV3", ("none", "isolayer", "isobn"), arms.TRAINED),
             (
                 "Figure 2",
                 "explained variance of 20 components",
                 "Share of variance of the first k",
                 ("none", "isolayer"),
+                ISO,
             ),
         )
     ),
