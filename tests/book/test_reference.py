@@ -139,7 +139,7 @@ def test_a_section_says_all_and_types_no_verdict(name):
     section = sections()[name].partition("\n## ")[0]
     assert re.search(r"\$.+\$|As above", section, re.DOTALL), "the formula"
     assert re.search(r"\{py:(?:class|func)\}`isonb\.|`isonb_lab\.", section), "where it is in the module"
-    assert re.search(r"\{doc\}`\.\./", section), "its chapter"
+    assert re.search(r"- Chapters?: \{(?:doc|ref)\}`", section), "its chapter"
     assert f"-{name}`" in section, "what the runs say, from code"
     evidence = section.partition("- Evidence:")[2]
     assert not re.search(r"supported|contradicted|inconclusive|testable|above|below|apart", evidence)
