@@ -84,6 +84,7 @@ def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
         return nothing_run()
     arms = list(dict.fromkeys(gains.arm))
     ends = [name for name in ("low", "high") if name in gains]
+    gains = gains.astype(dict.fromkeys(["mean", *ends], float))  # of nothing at all they are objects, whose NaN stays
     kinds: dict[str, Any] = {"title": None, "scale": alt.Scale(domain=arms), "legend": alt.Legend(symbolOpacity=1)}
     base = alt.Chart(gains, width=430, height=alt.Step(26 if len(arms) < 4 else 11)).encode(
         alt.Y("suite:N", title=None, sort=list(dict.fromkeys(gains.suite))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,7 +47,6 @@ class FineTuned:
     run: Finetuning
     train: Features
     held: Features
-    seconds: float
 
     def layered(self, options: Mapping[str, Any], *, trained: bool = True, **changes: Any) -> Layered:
         """The module of a method with two phases behind the frozen model, trained unless it needs no training.
@@ -59,9 +57,8 @@ class FineTuned:
         seed, cloud = self.run.settings.seed, self.train.cloud
         phase: SecondPhase = replace(method_from(dict(options)).second(cloud, seed), **changes)
         model = SecondModel(self.run.model, phase, cloud.shape[-1], self.run.task.outputs)
-        began = time.perf_counter()
         series = fit_second(model, phase, self.train, seed=seed) if trained else {}
-        return Layered(self, model, series, time.perf_counter() - began)
+        return Layered(self, model, series)
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,6 @@ class Layered:
     tuned: FineTuned
     model: SecondModel
     series: Series
-    seconds: float
 
     @torch.no_grad()
     def measured(self) -> dict[str, float | None]:
@@ -96,13 +92,11 @@ class Layered:
 def fine_tune(config: Mapping[str, Any], data: str | Path | None = None) -> FineTuned:
     """Fine-tune a configuration, as in :func:`~isonb_lab.runs.settings.plan`, without a method."""
     run = prepare(dict(config) | {"method": "none"}, data)
-    began = time.perf_counter()
     with work_folder(None) as folder:
         train(run, folder, resumable=False, progress=False)
-    took = time.perf_counter() - began
     run.model.requires_grad_(False)
     learned_from, held = (features(run, run.splits[name]) for name in ("train", "validation"))
-    return FineTuned(run, learned_from, held, took)
+    return FineTuned(run, learned_from, held)
 
 
 def pair_batches(

@@ -1,10 +1,13 @@
 """What a paper reports, and what happened: differences of printed values, paired differences in points."""
 
+import pandas as pd
 import pytest
 
 from isonb_lab.claims.printed import printed
 from isonb_lab.figures import papers, recipes
 from isonb_lab.papers.studies import load_study
+
+LAYER = "Finetuned LM + Isotropy Layer"
 
 
 def test_a_reported_gain_is_the_difference_of_two_printed_values():
@@ -24,6 +27,14 @@ def test_what_happened_is_the_heads_own_table_in_points():
     assert (row["mean"], row.low, row.high) == pytest.approx(
         (100 * own["mean"], 100 * own.low, 100 * own.high), abs=0.01
     )
+
+
+def test_printed_gains_are_drawn_beside_none_of_ours():
+    theirs = papers.reported("isolayer", "Table 2", method=LAYER, base="Finetuned LM", metrics=["accuracy"])
+    ours = pd.DataFrame({name: [] for name in [*theirs.columns, "low", "high"]}, dtype=object)
+    chart = papers.reported_forest(pd.concat([theirs, ours]), title="points").to_dict()
+    rows = [row for table in chart["datasets"].values() for row in table]
+    assert {row["low"] for row in rows} == {None}, "as JSON has it, and not NaN"
 
 
 def test_a_slider_over_bars_starts_where_nothing_was_done():
