@@ -140,10 +140,7 @@ def spread(values: dict[str, float], d: int) -> list[Finding]:
     if used >= USED:
         return []
     text = f"The variance of about {values['participation_ratio_unbiased']:.0f} of {d} directions is used."
-    advice = (
-        f"For search turn it in part: isonb.PartialWhitening(p={SEARCH_P}), fitted on {PER_DIM} rows or more for each "
-        f"dimension. Whitened further, or by a fit on about {d} rows, vectors can lose much: judge it on pairs of yours."
-    )
+    advice = f"For search isonb.PartialWhitening(p={SEARCH_P}) of {PER_DIM} d rows may help; more of it can harm."
     return [Finding("stretched", "warning" if used < BARELY else "note", text, advice)]
 
 

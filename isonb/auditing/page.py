@@ -31,7 +31,6 @@ WORDS = (
     ("centring", "subtract the mean: random cosines go to 0, the spread stays"),
     ("all-but-the-top, k", "subtract the mean, and leave out the k directions of largest variance"),
     ("whitening in part", "make the variances more even, by a quarter of the way to all alike"),
-    ("whitening (shrunk)", "make the variance even in all directions, less so where it is hardly known"),
     ("SoftDecay", "shrink the largest singular values"),
 )
 

@@ -16,7 +16,7 @@ from isonb.auditing.unrelated import stands_out
 from isonb.errors import DegenerateError, FitWarning
 from isonb.measures.registry import MEASURES
 from isonb.runtime.told import between
-from isonb.transforms import AllButTheTop, PartialWhitening, SoftZCA, ZeroMean
+from isonb.transforms import AllButTheTop, PartialWhitening, ZeroMean
 from isonb.transforms.base import AffineTransform
 from isonb.transforms.graded import SingularDecay
 
@@ -56,7 +56,7 @@ class _Fitted:
 
 
 def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, *, shape: bool = True) -> tuple[Remedy, ...]:
-    """Centring, all-but-the-top, two whitenings and SoftDecay, each with what it does to rows that it wasn't fitted on.
+    """Centring, all-but-the-top, whitening in part and SoftDecay: what each does to rows that it wasn't fitted on.
 
     With ``shape=False`` nothing is said of the shape, of which too few rows tell nothing.
     """
@@ -81,7 +81,6 @@ def candidates(x: Tensor) -> tuple[tuple[str, str, AffineTransform], ...]:
         (CENTRING, "isonb.ZeroMean()", ZeroMean()),
         (f"all-but-the-top, k = {k}", f"isonb.AllButTheTop(D={k})", AllButTheTop(D=k)),
         ("whitening in part", f"isonb.PartialWhitening(p={SEARCH_P})", PartialWhitening(p=SEARCH_P)),
-        ("whitening (shrunk)", "isonb.SoftZCA()", SoftZCA()),
         ("SoftDecay", f"isonb.SingularDecay(rows={n})", SingularDecay(rows=n)),
     )
 
