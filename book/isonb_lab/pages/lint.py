@@ -32,7 +32,7 @@ ANSWER, LIMITS = "**The answer.**", "What this does not show"
 CHECK = "pages.check_parameters()"
 WORDS, BARS = 2500, 12  # of a numbered page: words of prose, folded cells
 ALL, NUMBERS, LONG, SHARE = 14_000, 150, 30, 0.05  # words of all numbered pages; of one: numbers, and long sentences
-PAGES = 36  # of the whole book
+PAGES = 35  # of the whole book
 LINES, WIDTH = 12, 80  # of an open cell
 EXERCISE = re.compile(
     r"^[`:]{3,}\{exercise(?:-start)?\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",

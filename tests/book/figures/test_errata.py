@@ -15,18 +15,17 @@ from isonb_lab.pages.chapters import Book
 from tests.support import normal
 
 BOOK = Book(Path(__file__).resolve().parents[3])
-PAGE = BOOK.pick(["errata"])[0]
+PAGE = BOOK.pick(["reference/methods"])[0]
 CELLS = [cell for cell in PAGE.code if "errata.note(" in cell.source]
-ENTRIES = re.findall(
-    r"^### (.+?)\n(.*?)(?=^### |^## |\Z)", PAGE.source.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-)
+TEXT = PAGE.source.read_text(encoding="utf-8").partition("(errata)=")[2]
+ENTRIES = re.findall(r"^#### (.+?)\n(.*?)(?=^#{2,4} |\Z)", TEXT, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def found():
     """The entries as the page makes them: its cells run one after another."""
     names: dict[str, object] = {}
-    for cell in PAGE.code:
+    for cell in [*PAGE.code[:2], *(cell for cell in PAGE.code if cell.source in TEXT)]:  # imports, parameters, errata
         if "pages.show" not in cell.source:
             exec(compile(cell.source, "cell", "exec"), names)
     return names["errata"]
