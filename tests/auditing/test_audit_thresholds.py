@@ -124,6 +124,7 @@ def test_queries_without_a_false_match_leave_room_for_one(rows):
     assert 0.2 < high < 0.4
 
 
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
 def test_remedies_are_judged_on_the_other_half():
     """Whitening by 60 rows of 64 dimensions makes those rows rounder, and must not be praised for that."""
     x = torch.randn(120, 64, generator=draw(7)) * torch.linspace(3, 0.3, 64)
