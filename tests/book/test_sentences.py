@@ -1,5 +1,7 @@
 """Sentences are outputs of the kernel: they change with a parameter, and one that no longer holds says so."""
 
+from pathlib import Path
+
 import nbformat
 import papermill
 import pytest
@@ -10,6 +12,7 @@ from isonb_lab.pages.notebooks.plain import plain
 from isonb_lab.pages.notebooks.student import student
 from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.outputs import PARAGRAPH
+from isonb_lab.pages.prose import sentences
 from isonb_lab.pages.sentences import NO_LONGER, NOT_YET, contradict
 
 TEXT = """# A page
@@ -92,3 +95,25 @@ def small(book):
 def test_the_build_stops_at_a_sentence_that_does_not_hold():
     with pytest.raises(PageError, match="Rewrite the sentence"):
         contradict("few")
+
+
+@pytest.mark.slow
+def test_with_other_parameters_ten_sentences_of_the_book_change_and_a_claim_says_that_it_fails(run):
+    book = Book(Path(__file__).resolve().parents[2])
+    runs = {
+        "foundations/clouds_and_cones": ({"draws": 10}, {"draws": 10, "n_topics": 3}),
+        "papers/four_recipes": ({}, {"steps": 5}),
+    }
+    changed, failed = [], []
+    for name, (usual, other) in runs.items():
+        (chapter,) = book.pick([name])
+        first, second = (run(chapter, chapter.fresh(), **given) for given in (usual, other))
+        before, after = (sentences("\n\n".join(paragraphs(executed))) for executed in (first, second))
+        assert NOT_YET not in "".join(before + after), "every number has been computed"
+        assert NO_LONGER not in "".join(before)
+        changed += [sentence for sentence in after if sentence not in before]
+        failed += [sentence for sentence in after if NO_LONGER in sentence]
+        assert all("doesn't hold here with" in note for note in said(second))
+        assert said(first) == []
+    assert len(changed) >= 10, changed
+    assert failed

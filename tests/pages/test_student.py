@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import nbclient
@@ -12,7 +13,7 @@ from reading import prose
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.notebooks.plain import FOLDED
-from isonb_lab.pages.notebooks.student import EMPTY, names, needed_from_solutions, student
+from isonb_lab.pages.notebooks.student import ANSWER, CHECK, EMPTY, names, needed_from_solutions, student
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = Book(ROOT)
@@ -35,7 +36,8 @@ def solutions(chapter):
     """The code of each solution cell, read from the source and not by the code under test."""
     bodies = SOLUTION.findall(chapter.source.read_text(encoding="utf-8"))
     code = [re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", body, re.MULTILINE | re.DOTALL) for body in bodies]
-    return [re.sub(r"\A(?::[^\n]*\n)+\n?", "", cell).strip("\n") for cells in code for cell in cells]
+    texts = [re.sub(r"\A(?::[^\n]*\n)+\n?", "", cell).strip("\n") for cells in code for cell in cells]
+    return [text for text in texts if not text.startswith("pages.check(")]
 
 
 def run(notebook, folder):
@@ -52,7 +54,12 @@ def test_solutions_are_gone_and_all_else_is_the_chapters(chapter):
     own = {cell.id: cell.source for cell in chapter.cells.cells}
     inside = {cell.id for cell in to_fill(made)}
     assert [own[cell.id] for cell in to_fill(made)] == solutions(chapter)
-    assert all(cell.source == EMPTY for cell in to_fill(made))
+    checked = [cell.source for cell in made.cells if cell.source.startswith("pages.check(")]
+    filled = Counter(cell.source for cell in to_fill(made))
+    assert filled[ANSWER] == len(checked)
+    assert set(filled) <= {EMPTY, ANSWER}
+    graded = [cell.metadata.nbgrader for cell in made.cells if "nbgrader" in cell.metadata]
+    assert [entry.grade_id for entry in graded if entry.grade] == [f"{CHECK.match(text)[1]}-check" for text in checked]
     assert all(cell.source == own[cell.id] for cell in made.cells if cell.cell_type == "code" and cell.id not in inside)
     text = "\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
     source = chapter.source.read_text(encoding="utf-8")

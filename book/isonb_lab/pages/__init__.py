@@ -29,6 +29,7 @@ with needs("isonb_lab.pages", "lab"):
     from isonb_lab.pages.evidence import joined as joined
     from isonb_lab.pages.evidence import over_runs as over_runs
     from isonb_lab.pages.evidence import spread as spread
+    from isonb_lab.pages.exercises import check as check
     from isonb_lab.pages.parameters import check_parameters as check_parameters
     from isonb_lab.pages.sentences import expect as expect
     from isonb_lab.pages.sentences import glue as glue

@@ -1,4 +1,4 @@
-"""The tables of *For instructors*: what each chapter takes, and courses of one, three and eight hours."""
+"""The tables of *For instructors*: what each chapter takes, and paths of 45, 90 and 180 minutes."""
 
 from __future__ import annotations
 
@@ -12,34 +12,29 @@ from isonb_lab.pages.chapters import Chapter
 
 EXERCISE = 10  # minutes planned for one exercise
 WORDS = 160  # of prose read in a minute, with the pictures between them
-COURSES: dict[int, dict[str, int]] = {
-    1: {
-        "foundations/clouds_and_cones": 2,
-        "foundations/a_number_needs_its_n": 0,
-        "results/claims": 0,
+THREAD = (
+    "foundations/clouds_and_cones",
+    "foundations/measuring_isotropy",
+    "foundations/a_number_needs_its_n",
+    "results/three_readers",
+    "results/the_dial",
+    "papers/four_recipes",
+    "results/head_to_head",
+    "results/dose",
+    "practice/audit_your_model",
+    "practice/use_it_in_training",
+)
+DONE = (2, 2, 1, 1, 0, 1, 1, 0, 1, 0)  # exercises of each in the longest path
+PATHS: dict[int, dict[str, int]] = {
+    45: {
+        "foundations/clouds_and_cones": 1,
+        "foundations/a_number_needs_its_n": 1,
+        "practice/audit_your_model": 0,
     },
-    3: {
-        "foundations/clouds_and_cones": 2,
-        "foundations/measuring_isotropy": 3,
-        "papers/istar": 2,
-        "results/claims": 0,
-        "practice/audit_your_model": 2,
-    },
-    8: {
-        "foundations/clouds_and_cones": 4,
-        "foundations/measuring_isotropy": 4,
-        "results/the_dial": 0,
-        "papers/shrink_the_longest": 3,
-        "foundations/barcodes": 4,
-        "papers/istar": 4,
-        "papers/softdecay": 3,
-        "papers/isolayer": 3,
-        "results/claims": 0,
-        "practice/audit_your_model": 2,
-        "practice/use_it_in_training": 2,
-    },
+    90: dict.fromkeys(THREAD, 0) | {"foundations/clouds_and_cones": 1, "foundations/a_number_needs_its_n": 1},
+    180: dict(zip(THREAD, DONE, strict=True)),
 }
-"""Hours of a course: its chapters in order, and how many exercises of each are done."""
+"""Minutes of a path: its chapters in order, and how many exercises of each are done."""
 
 Records = Sequence[tuple[Chapter, Mapping[str, Any]]]
 
@@ -59,12 +54,12 @@ def minutes(chapter: Chapter) -> int:
 
 
 def teaching_page(records: Records) -> str:
-    """Markdown: a table of the courses, a table of the chapters, and on what they were measured."""
+    """Markdown: a table of each path, a table of the chapters, and on what they were measured."""
     by_name = {chapter.name.removeprefix("book/"): (chapter, run) for chapter, run in records}
     lines = []
-    for hours, plan in COURSES.items():
+    for length, plan in PATHS.items():
         if set(plan) <= set(by_name):
-            lines += _course(hours, [(*by_name[name], count) for name, count in plan.items()])
+            lines += _path(length, [(*by_name[name], count) for name, count in plan.items()])
     lines += ["## What each chapter takes", ""]
     for part, of_part in groupby(records, lambda record: record[0].name.removeprefix("book/").partition("/")[0]):
         lines += [f"**{part.capitalize()}**", ""]
@@ -82,13 +77,13 @@ def teaching_page(records: Records) -> str:
     return "\n".join(lines)
 
 
-def _course(hours: int, plan: Sequence[tuple[Chapter, Mapping[str, Any], int]]) -> list[str]:
-    lines = [f"## {hours} hour{'s' * (hours > 1)}", ""]
+def _path(length: int, plan: Sequence[tuple[Chapter, Mapping[str, Any], int]]) -> list[str]:
+    lines = [f"## {length} minutes", ""]
     lines += ["| chapter | minutes to read | exercises | seconds to run |", "|---|--:|--:|--:|"]
     for chapter, run, count in plan:
         done = f"{count} of {exercises(chapter)}" if count else "–"
         lines.append(f"| {status.link(chapter)} | {minutes(chapter)} | {done} | {run['seconds']:.0f} |")
     total = sum(minutes(chapter) + EXERCISE * count for chapter, _, count in plan)
     wait = sum(round(run["seconds"]) for _, run, _ in plan)
-    text = f"Reading and exercises: {total} of {60 * hours} minutes, at {EXERCISE} an exercise; the rest is talk."
+    text = f"Reading and exercises: {total} of {length} minutes, at {EXERCISE} an exercise; the rest is talk."
     return [*lines, "", f"{text} Running it all takes {wait} seconds.", ""]

@@ -115,6 +115,9 @@ def _figures(chapter: Chapter) -> Iterator[str]:
     for number, cell in enumerate(chapter.code, start=1):
         calls = _calls(chapter, number, cell.source)
         called |= {name for name, _ in calls}
+        removed = "remove-cell" in cell.metadata.get("tags", [])
+        if _numbered(chapter) and not removed and any(name == "pages.live" for name, _ in calls):
+            yield f"code cell {number}: a live control needs a kernel, which a page has none of; tag it remove-cell"
         shown = [n for n, here in calls if here and (n == "pages.show" or n.split(".")[-1] in ("Image", "SVG"))]
         if len(shown) > 1:
             yield f"code cell {number}: one picture a cell, so that each has its own number; it shows {len(shown)}"

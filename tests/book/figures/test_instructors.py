@@ -1,4 +1,4 @@
-"""The tables for instructors: courses that fit their hours, and a row a chapter with what was measured."""
+"""The tables for instructors: paths that fit their minutes, and a row a chapter with what was measured."""
 
 import re
 from pathlib import Path
@@ -15,18 +15,25 @@ TEXT = figures.teaching_page(
 )
 
 
-@pytest.mark.parametrize("hours", figures.COURSES)
-def test_a_course_fits_its_hours_and_leaves_time_to_talk(hours):
-    minutes = int(re.search(rf"exercises: (\d+) of {60 * hours} minutes", TEXT)[1])
-    assert 0.7 * 60 * hours < minutes < 0.95 * 60 * hours
-    places = [list(CHAPTERS).index(name) for name in figures.COURSES[hours]]
+@pytest.mark.parametrize("length", figures.PATHS)
+def test_a_path_fits_its_minutes_and_leaves_time_to_talk(length):
+    path = figures.PATHS[length]
+    minutes = int(re.search(rf"exercises: (\d+) of {length} minutes", TEXT)[1])
+    assert 0.7 * length < minutes < 0.95 * length
+    places = [list(CHAPTERS).index(name) for name in path]
     assert places == sorted(places), "in the order of the book"
-    assert all(count <= figures.exercises(CHAPTERS[name]) for name, count in figures.COURSES[hours].items())
+    assert all(count <= figures.exercises(CHAPTERS[name]) for name, count in path.items())
+    assert {f"book/{name}" for name in path} <= set(BOOK.numbered)
 
 
-def test_the_page_has_courses_chapters_and_the_machine():
-    assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == ["1 hour", "3 hours", "8 hours", "What each chapter takes"]
+def test_the_page_has_paths_chapters_and_the_machine():
+    assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == [
+        "45 minutes",
+        "90 minutes",
+        "180 minutes",
+        "What each chapter takes",
+    ]
     assert TEXT.count("| 12 | 321 |") == len(BOOK.chapters)
     assert re.search(r"Barcodes\]\(/book/foundations/barcodes\.ipynb\) \| \d+ \| 7 \| 12 \| 321 \|", TEXT)
     assert "on a small one. The seconds include the start of the kernel." in TEXT
-    assert f"takes {12 * len(figures.COURSES[1])} seconds" in TEXT, "the sum of what the rows print"
+    assert f"takes {12 * len(figures.PATHS[45])} seconds" in TEXT, "the sum of what the rows print"

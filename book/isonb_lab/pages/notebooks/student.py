@@ -23,8 +23,10 @@ from isonb_lab.pages.notebooks.plain import NOTE, last_run, note, plain, with_ou
 from isonb_lab.pages.notebooks.words import Index
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
+CHECK = re.compile(r'pages\.check\("(?P<label>[\w-]+)", answer\)')
 PROMPT = "**Your solution:**"
 EMPTY = "# your code"
+ANSWER = "answer = ...  # your code"  # where a check asks for it
 START = """# The chapters, to play with
 
 These are copies: run, change and save what you like, the book stays as it is. A copy that you changed is kept when you
@@ -54,18 +56,33 @@ def student(chapter: Chapter) -> Any:
     """The notebook of a chapter with the text and code of its solutions gone.
 
     A code cell of a solution becomes :data:`EMPTY`, which runs and does nothing, and is tagged ``solution``; all other
-    code is the chapter's own. No cell is added, removed or moved.
+    code is the chapter's own. The check of an answer stays, and the first cell before it becomes :data:`ANSWER`: for
+    nbgrader these two are a solution and its test. No cell is added, removed or moved.
     """
     notebook = chapter.fresh()
-    notebook.metadata = {"kernelspec": dict(notebook.metadata.get("kernelspec", {}))}
+    about = notebook.metadata
+    notebook.metadata = {name: dict(about[name]) for name in ("kernelspec", "isonb") if name in about}
     inside = False
+    filled: list[Any] = []  # cells of the solution that we are in
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source, inside = without_solutions(cell.source, inside, PROMPT)
+            filled = []
+        elif match := CHECK.fullmatch(cell.source):
+            filled[0].source = ANSWER
+            filled[0].metadata["nbgrader"] = _nbgrader(match["label"], solution=True)
+            cell.metadata["nbgrader"] = _nbgrader(f"{match['label']}-check", solution=False)
         elif inside:
             cell.source = EMPTY
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "solution"]
+            filled.append(cell)
     return notebook
+
+
+def _nbgrader(name: str, *, solution: bool) -> dict[str, Any]:
+    """What nbgrader (schema 3) reads of a cell: one to fill, or a locked one that gives one point."""
+    kind = {"grade": not solution, "solution": solution, "locked": not solution, "task": False}
+    return {"schema_version": 3, "grade_id": name, **kind} | ({} if solution else {"points": 1})
 
 
 def names(source: str) -> tuple[set[str], set[str]]:
@@ -91,17 +108,16 @@ def names(source: str) -> tuple[set[str], set[str]]:
 
 def needed_from_solutions(chapter: Chapter) -> list[str]:
     """Names that code outside the solutions uses and only a solution defines: an empty solution would stop there."""
-    filled = {cell.id for cell in student(chapter).cells if "solution" in cell.metadata.get("tags", [])}
     given: set[str] = set()
     offered: set[str] = set()
     missing: list[str] = []
-    for cell in chapter.code:
+    code = [cell for cell in student(chapter).cells if cell.cell_type == "code"]
+    for cell, own in zip(code, chapter.code, strict=True):
         used, defined = names(cell.source)
-        if cell.id in filled:
-            offered |= defined - given
-        else:
-            missing += sorted((used & offered) - given)
-            given |= defined
+        missing += sorted((used & offered) - given)
+        given |= defined
+        if "solution" in cell.metadata.get("tags", []):
+            offered |= names(own.source)[1] - given
     return missing
 
 

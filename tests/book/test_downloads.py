@@ -1,0 +1,37 @@
+"""The archive of the pages: its notebooks run alone, with isonb and isonb-lab from its wheels and from nowhere else."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from isonb_lab.pages.chapters import Book
+from isonb_lab.pages.downloads import archive, lines, notebooks, wheels
+
+ROOT = Path(__file__).resolve().parents[2]
+ALONE = ["student/foundations/a_number_needs_its_n", "student/papers/four_recipes", "notebooks/results/three_readers"]
+
+
+@pytest.mark.slow
+def test_three_notebooks_of_the_archive_run_in_an_empty_folder(tmp_path):
+    packages = wheels(ROOT, tmp_path)
+    archive(tmp_path / "archive.zip", packages, notebooks(Book(ROOT), solutions=True))
+    with zipfile.ZipFile(tmp_path / "archive.zip") as made:
+        names = made.namelist()
+        first = nbformat.reads(made.read(f"isonb-notebooks/{ALONE[0]}.ipynb").decode(), 4)
+        assert all(line.strip() in made.read("isonb-notebooks/README.txt").decode() for line in lines().splitlines())
+    assert all(f"isonb-notebooks/{wheel.name}" in names for wheel in packages)
+    assert sum(name.startswith("isonb-notebooks/student/") for name in names) >= 25
+    assert f'"../../{packages[0].name}"' in next(cell.source for cell in first.cells if cell.id == "install")
+    command = [sys.executable, ROOT / ".ci" / "lone_notebooks.py", tmp_path / "archive.zip", *ALONE]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 notebooks ran alone, 0 failed." in done.stdout
+
+
+def test_a_handout_has_no_solutions(book):
+    assert {place.partition("/")[0] for place in notebooks(book, solutions=False)} == {"student"}
+    assert {place.partition("/")[0] for place in notebooks(book, solutions=True)} == {"student", "notebooks"}
