@@ -53,10 +53,10 @@ def paragraphs(notebook):
 
 
 def said(notebook):
-    """All Markdown that the other cells show."""
+    """All Markdown that the other cells show; the grade of an exercise is a result."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     others = [cell for cell in cells if PARAGRAPH not in cell.metadata.get("tags", [])]
-    outputs = [output for cell in others for output in cell.outputs]
+    outputs = [output for cell in others for output in cell.outputs if output.output_type == "display_data"]
     return [output.data["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
 
 
