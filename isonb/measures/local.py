@@ -46,10 +46,10 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 512) ->
     queries, corpus = queries.to(corpus.device, dtype).contiguous(), corpus.to(dtype).contiguous()
     if not len(queries):
         return queries.new_empty(0, k), torch.empty(0, k, dtype=torch.long, device=corpus.device)
-    index, square, unit = nearest_rows(queries.detach(), corpus.detach(), k, chunk)
-    distances = square.sqrt() * unit
+    index, distances, unit = nearest_rows(queries.detach(), corpus.detach(), k, chunk)
     if torch.is_grad_enabled() and (queries.requires_grad or corpus.requires_grad):
-        near, unit = precise(corpus[index.flatten()]).view(*index.shape, -1), unit.to(corpus.device)
+        near = precise(corpus[index.flatten()]).view(*index.shape, -1)
+        unit = near.new_ones(()) if unit is None else unit.to(corpus.device)
         distances = torch.linalg.vector_norm((precise(queries).unsqueeze(1) - near) / unit, dim=-1) * unit
     return check_overflow(distances.to(dtype), "distances"), index
 

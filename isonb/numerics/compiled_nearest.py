@@ -73,58 +73,52 @@ def _keep(
                 first = stop
 
 
-def scan(queries: Tensor, points: Tensor, k: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, float]:
-    """The k nearest of points (n, d) to queries (m, d), by differences in ``dtype``: squares, indices (m, k), a sum.
+def scan(queries: Tensor, points: Tensor, k: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, float]:
+    """The k nearest of points (n, d) to queries (m, d), by differences in ``dtype``, ranked by those in float64.
 
-    Ascending, ties by index. The sum is that of all squares, which isn't finite where a number isn't, or a square
-    doesn't fit.
+    Their squares and indices (m, k), ascending, ties by index; what the farthest was in ``dtype`` (m,); and the sum of
+    all squares there, which isn't finite where a number isn't, or a square doesn't fit.
     """
     least, whose = torch.empty(len(queries), k, dtype=dtype), torch.empty(len(queries), k, dtype=torch.long)
-    total = torch.zeros(1, dtype=torch.float64)
-    run(_scan, LOOKED_AT, queries, points, least, whose, total)
-    return least, whose, float(total)
+    square, total = torch.empty(whose.shape, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    run(_scan, LOOKED_AT, queries, points, least, whose, square, total)
+    return square, whose, least[:, -1], float(total)
 
 
-def _scan(queries: Any, points: Any, least: Any, whose: Any, total: Any) -> None:
-    """A few points at a time, so that they stay in the cache for all queries; four of them side by side."""
+def _scan(queries: Any, points: Any, least: Any, whose: Any, square: Any, total: Any) -> None:
+    """A few points at a time, so that they stay in the cache for all queries."""
     (m, wide), (n, d) = least.shape, points.shape
-    four = np.ones(4, least.dtype)
-    unit = four[0]
+    unit = np.ones(1, least.dtype)[0]
     least[:], whose[:] = float("inf"), -1
-    for start in range(0, n, 32):
+    for start in range(0, n, 16):
         for i in range(m):
             query, worst, whole = queries[i], least[i, wide - 1], 0.0
-            for first in range(start, min(start + 32, n), 4):
-                last = min(first + 4, n)
-                a, b, c, e = (
-                    points[first],
-                    points[min(first + 1, n - 1)],
-                    points[min(first + 2, n - 1)],
-                    points[last - 1],
-                )
-                to_a, to_b, to_c, to_e = unit - unit, unit - unit, unit - unit, unit - unit
+            for j in range(start, min(start + 16, n)):
+                point, entry = points[j], unit - unit
                 for t in range(d):
-                    gap = unit * a[t] - query[t]
-                    to_a += gap * gap
-                    gap = unit * b[t] - query[t]
-                    to_b += gap * gap
-                    gap = unit * c[t] - query[t]
-                    to_c += gap * gap
-                    gap = unit * e[t] - query[t]
-                    to_e += gap * gap
-                whole += to_a + to_b + to_c + to_e
-                four[0], four[1], four[2], four[last - first - 1] = to_a, to_b, to_c, to_e
-                some = to_a < worst or to_b < worst or to_c < worst or to_e < worst
-                for j in range(first, last if some else first):
-                    entry = four[j - first]
-                    if entry < worst:
-                        p = wide - 1
-                        while p > 0 and least[i, p - 1] > entry:
-                            least[i, p], whose[i, p] = least[i, p - 1], whose[i, p - 1]
-                            p -= 1
-                        least[i, p], whose[i, p] = entry, j
-                        worst = least[i, wide - 1]
+                    gap = unit * point[t] - query[t]
+                    entry += gap * gap
+                whole += entry
+                if entry < worst:
+                    p = wide - 1
+                    while p > 0 and least[i, p - 1] > entry:
+                        least[i, p], whose[i, p] = least[i, p - 1], whose[i, p - 1]
+                        p -= 1
+                    least[i, p], whose[i, p] = entry, j
+                    worst = least[i, wide - 1]
             total[0] += whole
+    for i in range(m):
+        query, near, away = queries[i], whose[i], square[i]
+        for s in range(wide):
+            j, exact, p = near[s], 0.0, s
+            point = points[j]
+            for t in range(d):
+                wider = 1.0 * point[t] - query[t]
+                exact += wider * wider
+            while p > 0 and (away[p - 1] > exact or (away[p - 1] == exact and near[p - 1] > j)):
+                away[p], near[p] = away[p - 1], near[p - 1]
+                p -= 1
+            away[p], near[p] = exact, j
 
 
 def ranked(

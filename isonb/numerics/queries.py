@@ -17,13 +17,14 @@ from isonb.checks import finite
 from isonb.numerics import compiled_nearest
 from isonb.numerics.dispatch import kd_tree, query_algorithm
 from isonb.numerics.distances import PIECE, error_bound
-from isonb.numerics.nearest import SPARE, STRIP, Search
+from isonb.numerics.nearest import SPARE, Search
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 
 SAMPLE = 256  # rows of the corpus whose mean is its middle
+TILE = 1024  # rows of it that are multiplied at a time: wider products are slower
 
-Found = tuple[Tensor, Tensor, Tensor]
-"""Indices (m, k), squared distances in float64 (m, k), and the unit () of these distances."""
+Found = tuple[Tensor, Tensor, Tensor | None]
+"""Indices (m, k), distances in float64 (m, k), and the unit () in which they were computed where it isn't 1."""
 
 
 @torch.no_grad()
@@ -35,28 +36,26 @@ def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
     if (way := query_algorithm(queries, corpus, k)) != "plain":
         result = ALGORITHMS[way](queries, corpus, k, chunk)
         if result is not None:
-            return *result, torch.ones((), dtype=torch.float64)
+            return result[0], result[1].sqrt_(), None
     finite(corpus, name="corpus")
     size = power_of_two(torch.maximum(*(largest(item, (0, 1)) for item in (corpus, queries))))
     points, m = torch.cat([precise(queries), precise(corpus)]).div_(precise(size)), len(queries)
     row_ids = torch.arange(len(points), device=points.device)
     search = Search(points.unsqueeze(0), None)
     index, square = search(k, row_ids[:m], (row_ids >= m).long(), chunk)  # those of another label: the corpus
-    unit = 1.0 if search.unit is None else search.unit.squeeze()
-    return index[0] - m, square[0], precise(size).squeeze() * unit
+    unit = precise(size).squeeze() * (1.0 if search.unit is None else search.unit.squeeze())
+    return index[0] - m, square[0].sqrt_() * unit, unit
 
 
 def _by_differences(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor] | None:
     """None where some number isn't finite, or some square doesn't fit."""
     (n, d), info = corpus.shape, torch.finfo(corpus.dtype)
     wide = min(k + SPARE, n) if corpus.dtype == torch.float32 else k
-    square, index, total = compiled_nearest.scan(queries, corpus, wide, corpus.dtype)
+    square, index, farthest, total = compiled_nearest.scan(queries, corpus, wide, corpus.dtype)
     if not info.tiny**0.5 < total < math.inf:
         return None
-    if corpus.dtype == torch.float64:
-        return index, square
-    bound = square[:, -1].double() * (1 - (d + 4) * info.eps) - d * info.tiny
-    return _certified(queries, corpus, index, bound, k)
+    bound = farthest.double() * (1 - (d + 4) * info.eps) - d * info.tiny
+    return (index, square) if wide == k else _certified(queries, corpus, index[:, :k], square[:, :k], bound)
 
 
 def _by_boxes(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor]:
@@ -64,7 +63,7 @@ def _by_boxes(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, 
     tree, wide = kd_tree(finite(corpus, name="corpus")), min(k + SPARE, len(corpus))
     away, chosen = (torch.from_numpy(part) for part in tree.query(queries.numpy(), wide))
     bound = away[:, -1].square() * (1 - 1e-12)
-    return _certified(queries, corpus, chosen, bound, k)
+    return _ranked(queries, corpus, chosen, bound, k)
 
 
 def _by_product(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> tuple[Tensor, Tensor] | None:
@@ -79,7 +78,7 @@ def _by_product(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> tuple[Te
     half[0, :m] = norms[:m] / 2
     wide = min(k + SPARE, n)
     least, whose = half.new_full((1, m, wide), math.inf), torch.full((1, m, wide), -1, dtype=torch.int32)
-    width = max(STRIP, 2 * PIECE // corpus.shape[1])
+    width = max(TILE, PIECE // corpus.shape[1])
     room, products = torch.empty_like(corpus[:width]), corpus.new_empty(min(chunk, m), min(width, n))
     for start in range(0, n, width):
         tile = torch.sub(corpus[start : start + width], middle, out=room[: min(width, n - start)])
@@ -96,17 +95,27 @@ def _by_product(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> tuple[Te
         return None
     loss = error_bound(moved, norms)
     bound = precise(2 * least[0, :, -1] - loss[:m] - loss[m:].amax())
-    return _certified(queries, corpus, whose[0] - m, bound, k)
+    return _ranked(queries, corpus, whose[0] - m, bound, k)
 
 
-def _certified(queries: Tensor, corpus: Tensor, chosen: Tensor, bound: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k nearest of those ``chosen`` (m, wide), or of all where one left out may be as near as ``bound`` (m,)."""
+def _ranked(queries: Tensor, corpus: Tensor, chosen: Tensor, bound: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k nearest of those ``chosen`` (m, wide); no row left out is nearer than ``bound`` (m,)."""
     row_ids = torch.arange(len(queries))
-    ranked = compiled_nearest.ranked(corpus[None], chosen[None], row_ids, None, k, queries[None])
-    index, square = (part[0] for part in ranked)
+    index, square = compiled_nearest.ranked(corpus[None], chosen[None], row_ids, None, k, queries[None])
+    if chosen.shape[1] == len(corpus):
+        return index[0], square[0]
+    return _certified(queries, corpus, index[0], square[0], bound)
+
+
+def _certified(
+    queries: Tensor, corpus: Tensor, index: Tensor, square: Tensor, bound: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same, or of all rows in float64 where one left out may be as near as ``bound`` (m,)."""
     again = square[:, -1] >= bound
-    if chosen.shape[1] < len(corpus) and bool(again.any()):
-        square[again], index[again], _ = compiled_nearest.scan(queries[again], corpus, k, torch.float64)
+    if bool(again.any()):
+        square[again], index[again], *_ = compiled_nearest.scan(
+            queries[again], corpus, square.shape[1], torch.float64
+        )
     return index, square
 
 

@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import check_overflow, check_points, validated
+from isonb.checks import check_overflow, check_points, flatten_points, validated
 from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
-from isonb.numerics.scale import points_precise
+from isonb.numerics.distances import PIECE
+from isonb.numerics.scale import points_precise, precise
 from isonb.options import Options, build, describe, in_words
 from isonb.streaming.moments import Moments
 
@@ -154,6 +155,7 @@ class AffineTransform(Transform):
     """Learns from mean and covariance alone, so it also fits by streaming; subclasses say what and how."""
 
     ROUGH: ClassVar[bool] = True  # whether the fit is worse the fewer the points
+    BY_DIMENSION: ClassVar[bool] = False  # whether it learns from the variances alone
 
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
         """Learn from points (..., d), at least two. Returns self.
@@ -162,7 +164,11 @@ class AffineTransform(Transform):
         don't fit in memory twice, stream them to a :class:`~isonb.streaming.moments.Moments` and use
         :meth:`fit_moments`. Fewer than 5 d points give a :class:`~isonb.errors.FitWarning` with the size of the error.
         """
-        return self.fit_moments(Moments().update(points_precise(x), mask))
+        if not self.BY_DIMENSION:
+            return self.fit_moments(Moments().update(points_precise(x), mask))
+        rows, real = flatten_points(x, mask)
+        rows = rows.detach() if real is None else rows.detach()[real]
+        return self._fitted(*_by_dimension(rows), len(rows))
 
     def fit_moments(self, moments: Moments) -> Self:
         """Learn from :class:`isonb.Moments`, whose points may have come in batches. Returns self.
@@ -170,10 +176,13 @@ class AffineTransform(Transform):
         Moments take products in the dtype of the points: feed them float64 where directions may lack variance.
         """
         cov = moments.cov  # checks that there are points enough
-        learned = self._learn(moments.mean, cov, int(moments.n))
-        self.state = {"mean": moments.mean.clone(), **{name: part.contiguous() for name, part in learned.items()}}
-        if remarks := self._remarks(int(moments.n), len(cov)):
-            warnings.warn(" ".join([f"{type(self).__name__}:", *remarks]), FitWarning, stacklevel=3)
+        return self._fitted(moments.mean.clone(), cov.diagonal() if self.BY_DIMENSION else cov, int(moments.n))
+
+    def _fitted(self, mean: Tensor, cov: Tensor, n: int) -> Self:
+        learned = self._learn(mean, cov, n)
+        self.state = {"mean": mean, **{name: part.contiguous() for name, part in learned.items()}}
+        if remarks := self._remarks(n, len(cov)):
+            warnings.warn(" ".join([f"{type(self).__name__}:", *remarks]), FitWarning, stacklevel=4)
         return self
 
     def _remarks(self, n: int, d: int) -> list[str]:
@@ -182,7 +191,7 @@ class AffineTransform(Transform):
 
     @abstractmethod
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
-        """The tensors to keep beside the mean."""
+        """The tensors to keep beside the mean; ``cov`` is (d, d), or (d) where the variances are enough."""
 
     def _centred(self, x: Tensor) -> Tensor:
         return x - self.state["mean"].to(x)
@@ -190,6 +199,18 @@ class AffineTransform(Transform):
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
         """The same map as a frozen linear layer with bias, on the CPU."""
         return folded(self._apply, self._learned("mean"), dtype)
+
+
+def _by_dimension(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance (d) of rows (n, d) in float64, about the first of them, a piece at a time."""
+    n, first = len(x), precise(x[0])
+    total, square = torch.zeros_like(first), torch.zeros_like(first)
+    for piece in x.split(max(1, PIECE // x.shape[1])):  # new memory costs more than the sums
+        gap = precise(piece) - first
+        total += gap.sum(0)
+        square += gap.square_().sum(0)
+    variance = (square - total.square() / n).clamp_min(0) / max(n - 1, 1)
+    return first + total / n, check_overflow(variance)
 
 
 def write_folder(folder: str | Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:

@@ -113,6 +113,8 @@ class MeanTranslation(GradedTransform):
     [[0.0, 2.0], [2.0, 4.0]]
     """
 
+    BY_DIMENSION = True
+
     s: float = option(-1.0, "how many times the mean is added; -1 takes it away")
     keep_norms: bool = option(False, KEPT)
 
@@ -135,6 +137,8 @@ class DimensionScale(GradedTransform):
     [[4.5, 1.0], [4.0, 2.0]]
     """
 
+    BY_DIMENSION = True
+
     factor: float = option(0.0, "of the loudest dimensions: 0 silences them")
     count: int = option(1, "how many dimensions", low=1)
     keep_norms: bool = option(False, KEPT)
@@ -142,7 +146,7 @@ class DimensionScale(GradedTransform):
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if self.count > len(mean):
             fail(ShapeError, f"count must be at most the {len(mean)} dimensions", self.count, "Scale fewer of them.")
-        square = (n - 1) / n * cov.diagonal() + mean.square()
+        square = (n - 1) / n * cov + mean.square()
         return {"loudest": square.topk(self.count).indices}
 
     def _map(self, x: Tensor) -> Tensor:
@@ -161,13 +165,15 @@ class Standardize(GradedTransform):
     [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     """
 
+    BY_DIMENSION = True
+
     p: float = option(1.0, "power of the deviation that each dimension is divided by")
     keep_norms: bool = option(False, KEPT)
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
-        if not bool((cov.diagonal() > 0).any()):
+        if not bool((cov > 0).any()):
             fail(DegenerateError, "the points must not all be equal", "no variance", "Give more points.")
-        return {"deviation": cov.diagonal().sqrt()}
+        return {"deviation": cov.sqrt()}
 
     def _map(self, x: Tensor) -> Tensor:
         deviation = self.state["deviation"]
