@@ -107,15 +107,11 @@ def _ranked(queries: Tensor, corpus: Tensor, chosen: Tensor, bound: Tensor, k: i
     return _certified(queries, corpus, index[0], square[0], bound)
 
 
-def _certified(
-    queries: Tensor, corpus: Tensor, index: Tensor, square: Tensor, bound: Tensor
-) -> tuple[Tensor, Tensor]:
+def _certified(queries: Tensor, corpus: Tensor, index: Tensor, square: Tensor, bound: Tensor) -> tuple[Tensor, Tensor]:
     """The same, or of all rows in float64 where one left out may be as near as ``bound`` (m,)."""
     again = square[:, -1] >= bound
     if bool(again.any()):
-        square[again], index[again], *_ = compiled_nearest.scan(
-            queries[again], corpus, square.shape[1], torch.float64
-        )
+        square[again], index[again], *_ = compiled_nearest.scan(queries[again], corpus, square.shape[1], torch.float64)
     return index, square
 
 

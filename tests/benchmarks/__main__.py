@@ -20,12 +20,24 @@ import torch
 
 from isonb.runtime import files
 from isonb_lab.places import RECORDINGS_FOLDER
-from tests.benchmarks import functions, measures, memory, peers, training
+from tests.benchmarks import functions, measures, memory, peers, scaling, training
 from tests.benchmarks.cards import CARD_SUITES
-from tests.benchmarks.harness import Comparison, Peak, Peer, Row, limits, surroundings, table, write
+from tests.benchmarks.harness import (
+    KINDS,
+    Comparison,
+    Peak,
+    Peer,
+    Reading,
+    Row,
+    limits,
+    surroundings,
+    table,
+    write_parts,
+)
 
 PUBLISHED = {False: RECORDINGS_FOLDER / "bench.json", True: RECORDINGS_FOLDER / "bench_gpu.json"}
-Suites = Mapping[str, Callable[[bool], Iterator[Comparison | Peak]]]
+Suite = Iterator[Comparison | Peak | Reading]
+Suites = Mapping[str, Callable[[bool], Suite]]
 
 
 FIRST = "import torch; {}; x = torch.randn(2048, 64); {}; print('done')"
@@ -67,7 +79,14 @@ def starting(small: bool) -> Iterator[Comparison]:
         yield Comparison(name, "a fresh process", partial(started, name), against, 0.0, clock=time.perf_counter)
 
 
-SUITES: Suites = {**measures.SUITES, **functions.SUITES, **training.SUITES, **memory.SUITES, "starting": starting}
+SUITES: Suites = {
+    **functions.SUITES,
+    **measures.SUITES,
+    **training.SUITES,
+    **scaling.SUITES,
+    **memory.SUITES,
+    "starting": starting,
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -99,28 +118,47 @@ def main(argv: list[str] | None = None) -> int:
     return int(any(one.verdict == "WRONG" for one in found))
 
 
-def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False) -> list[Row | Peak]:
-    """Every row of these suites; the record is written as it comes, so nothing is lost when stopped."""
+def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False) -> list[Row | Peak | Reading]:
+    """Every row of these suites, written after each, so that nothing is lost when stopped.
+
+    Rows of other suites stay in a record of the same sizes and versions.
+    """
     warnings.filterwarnings("ignore")  # the peers', not ours
     torch.set_num_threads(1)
     threadpoolctl.threadpool_limits(1)  # the peers' numpy too, however this was started
     about = {"sizes": "small" if small else "full"} | surroundings()
-    found: list[Row | Peak] = []
-    for k, name in enumerate(names, start=1):
+    parts = earlier(out, about)
+    found: list[Row | Peak | Reading] = []
+    for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        found += timed(name, suites[name](small), small)
-        write(found, about | {"missing": [suite for suite in suites if suite not in names[:k]]}, out)
+        latest = list(timed(name, suites[name](small), small))
+        found += latest
+        for part, kind in KINDS.items():
+            parts[part] = [one for one in parts[part] if one["suite"] != name]
+            parts[part] += [one.record() for one in latest if isinstance(one, kind)]
+        ran = {one["suite"] for part in parts.values() for one in part}
+        write_parts(parts, about | {"missing": [suite for suite in suites if suite not in ran]}, out)
     return found
 
 
-def timed(name: str, suite: Iterator[Comparison | Peak], small: bool) -> Iterator[Row | Peak]:
+def earlier(out: Path, about: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
+    """What a record of the same sizes and versions holds; empty lists where there is none."""
+    try:
+        record = json.loads(out.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        record = {}
+    alike = all(record.get(key) == about[key] for key in about if key != "load")
+    return {part: record.get(part, []) if alike else [] for part in KINDS}
+
+
+def timed(name: str, suite: Suite, small: bool) -> Iterator[Row | Peak | Reading]:
     """The rows of a suite, each comparison timed before the next is made."""
     for one in suite:
         for row in one.rows(small) if isinstance(one, Comparison) else [one]:
             yield replace(row, suite=name)
 
 
-def report(found: Sequence[Row | Peak], out: Path, card: bool) -> None:
+def report(found: Sequence[Row | Peak | Reading], out: Path, card: bool) -> None:
     """The tables, what holds back the rows that miss their goal, and where the record is."""
     rows, peaks = ([one for one in found if isinstance(one, kind)] for kind in (Row, Peak))
     if rows:
@@ -130,6 +168,8 @@ def report(found: Sequence[Row | Peak], out: Path, card: bool) -> None:
         )
     if peaks:
         print("\nMemory beside the input\n" + pd.DataFrame([one.record() for one in peaks]).to_string(index=False))
+    if readings := [one.record() for one in found if isinstance(one, Reading)]:
+        print("\nReadings\n" + pd.DataFrame(readings).to_string(index=False))
     print(limits(found))
     more = " --card" if card else ""
     print(f"The record is {out}. To put it into the book: python -m tests.benchmarks{more} --publish")
@@ -144,7 +184,7 @@ def publish(record: Path, target: Path, suites: Sequence[str]) -> Path:
         found = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise PublishError(f"a record must be a readable JSON file; got {error}. Run make bench first.") from error
-    rows = [*found["rows"], *found["memory"]]
+    rows = [one for part in KINDS for one in found[part]]
     ran = {one["suite"] for one in rows}
     if lacking := [suite for suite in suites if suite not in ran]:
         raise PublishError(f"every suite must have run; {', '.join(lacking)} did not. Run make bench without names.")

@@ -1,5 +1,7 @@
 """The public functions that a user compares with a few lines of torch, beside those lines and the best library."""
 
+import importlib
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -11,6 +13,7 @@ from isonb.losses.sigreg import random_directions, sigreg_penalty
 from isonb.numerics.products import gram
 from tests.benchmarks import peers
 from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
+from tests.benchmarks.training import published_selection, topological_lengths
 
 GOAL = 0.8  # of a peer's speed, the least that a public function should have
 Sizes = Sequence[tuple[int, int]]
@@ -46,7 +49,6 @@ def of_clouds(
     sizes: Sizes,
     *,
     both: bool = False,
-    pieces: bool = False,
 ) -> Iterator[Comparison]:
     """A function of one cloud, or of two, against other code for the same; with its gradient where it is a loss."""
     for n, d in sizes:
@@ -55,13 +57,13 @@ def of_clouds(
         calls = [partial(f, *clouds) for f in (ours, theirs)]
         if what.endswith("forward+backward"):
             calls = [_slope(f, clouds) for f in (ours, theirs)]
-        checks = partial(all_calls, ours, clouds[0][:24, :24]) if pieces else tuple
+        checks = partial(all_calls, ours, *(x[:24, :24] for x in clouds))
         yield Comparison(what, size_of(clouds[0]), calls[0], [Peer(name, calls[1], error, GOAL)], 1e-3, 5, checks)
 
 
-def all_calls(function: Callable[[Tensor], object], few: Tensor) -> list[Piece]:
+def all_calls(function: Callable[..., object], *few: Tensor) -> list[Piece]:
     """What checks and calls cost, whatever the size."""
-    return [Piece("all calls, on few numbers", lambda: function(few))]
+    return [Piece("all calls, on few numbers", lambda: function(*few))]
 
 
 def _slope(function: Callable[..., Tensor], clouds: Sequence[Tensor]) -> Callable[[], Tensor]:
@@ -84,25 +86,122 @@ def plain(small: bool) -> Iterator[Comparison]:
     yield from of_clouds(alignment, isonb.alignment, peers.alignment, "one line of torch", few, both=True)
     yield from of_clouds("linear CKA", isonb.cka, peers.cka, "products in torch", few, both=True)
     yield from of_clouds("partition score", isonb.partition_score, peers.partition, "X'X and eigh in torch", many)
-    drawn = random_directions(few[0][1], 16 if small else 1024, seed=0)
-    ours, theirs = (lambda x: sigreg_penalty(x, drawn)), (lambda x: peers.sigreg(x, drawn.to(x)))
-    sizes = few if small else ((64, 768), (1024, 768))
+    slices, sizes = (16, few) if small else (1024, ((64, 768), (1024, 768)))
+    drawn = {d: random_directions(d, slices, seed=0) for d in (24, few[0][1], few[0][1] // 2)}
+    ours = lambda x: sigreg_penalty(x, drawn[x.shape[1]])  # noqa: E731
+    theirs = lambda x: peers.sigreg(x, drawn[x.shape[1]].to(x))  # noqa: E731
     yield from of_clouds("SIGReg forward+backward", ours, theirs, "as published, 17 nodes", sizes)
+    for what, pair in peers.LOSS_LINES.items():
+        yield from of_clouds(what, *pair, "lines of torch", few)
 
 
 def lines(small: bool) -> Iterator[Comparison]:
     """Every other function of a cloud, of token matrices or of bars, beside the plain lines of its definition."""
     clouds: Sizes = ((30, 16),) if small else ((64, 768), (1000, 384))
     for what, (ours, theirs) in peers.LINES.items():
-        yield from of_clouds(what, ours, theirs, "lines of torch", clouds, pieces=True)
+        yield from of_clouds(what, ours, theirs, "lines of torch", clouds)
     tokens = gaussian(*((3, 7, 8) if small else (32, 64, 768)), mean=0.1)
     bars = isonb.h0_barcode(gaussian(*((9, 4) if small else (512, 64))))
-    for x, table in ((tokens, peers.TOKEN_LINES), (bars, peers.BAR_LINES)):
+    features = "prominent bars", lambda s: s[isonb.prominent_bars(s)].sum(), lambda s: published_selection(s).sum()
+    bar_lines = peers.BAR_LINES | {features[0]: features[1:]}
+    for x, table in ((tokens, peers.TOKEN_LINES), (bars, bar_lines)):
         for what, (ours, theirs) in table.items():
             error = relative_error(ours(x), theirs(x.double()))
             peer = Peer("lines of torch", partial(theirs, x), error, GOAL)
             few = partial(all_calls, ours, x[:3, :3, :3] if x.ndim == 3 else x[:3])
             yield Comparison(what, size_of(x), partial(ours, x), [peer], 1e-3, 5, few)
+
+
+def containers(small: bool) -> Iterator[Comparison]:
+    """What holds something: diagrams, layers, fitted state, covariances of a model; beside the least that has to be
+    done for it, which is a floor.
+    """
+    n, d = (12, 8) if small else (256, 384)
+    x, layer, joint = gaussian(n, d), isonb.IsotropyLayer(d), isonb.JointLoss()
+    barcode = isonb.rips_barcode(x)
+    arrays = [torch.stack(part, 1).numpy() for part in barcode]
+    states = list(gaussian(4, n, 2, d))
+
+    def refreshed() -> Tensor:
+        return isonb.ShrinkageCovariance(forward=lambda model, one: ([one, one], None)).refresh(layer, states)
+
+    def trained(steps: int = 4) -> Tensor:
+        flow = isonb.fit_flow(x[: 32 * steps], flow=isonb.GlowFlow(d, levels=1, seed=0))
+        return flow.bits_per_dimension(x[:32]).detach()
+
+    flow = isonb.GlowFlow(d, levels=1, seed=0)
+    flow.begin(x[:32])
+
+    def slopes(steps: int = 4) -> None:
+        for part in x[: 32 * steps].split(32):
+            torch.autograd.grad(flow.bits_per_dimension(part), list(flow.parameters()))
+
+    folder = tempfile.TemporaryDirectory()
+    isonb.Whitening(2).fit(gaussian(6 * d, d)).save(folder.name)
+    load_file = importlib.import_module("safetensors.torch").load_file
+    hidden = (
+        [gaussian(2, 9, 16, seed=k) for k in range(7)] if small else [gaussian(8, 32, d, seed=k) for k in range(13)]
+    )
+    windows = torch.stack(hidden[:5], -1).flatten(0, 1)
+    two = torch.tensor(1.0), torch.tensor(2.0)
+    cases: list[tuple[str, Callable[[], object], Callable[[], object], str, bool]] = [
+        (
+            "diagrams from arrays",
+            lambda: isonb.from_diagrams(arrays),
+            lambda: [torch.tensor(a) for a in arrays],
+            "a copy of the arrays",
+            True,
+        ),
+        (
+            "diagrams to arrays",
+            lambda: isonb.to_diagrams(barcode),
+            lambda: [torch.stack(b, 1).numpy() for b in barcode],
+            "a stack of both",
+            True,
+        ),
+        ("IsotropyLayer", lambda: layer(x), lambda: layer.linear(x), "nn.Linear", False),
+        ("JointLoss", lambda: joint(*two), lambda: 0.5 * two[0] * 2 + 0.5 * two[1] / 2, "two products", True),
+        (
+            "shrinkage covariance of a model",
+            refreshed,
+            lambda: torch.cov(torch.cat(states).flatten(0, -2).T),
+            "torch.cov",
+            False,
+        ),
+        ("BERT-flow, four steps", trained, slopes, "forward and backward alone", True),
+        (
+            "fitted transform from its folder",
+            lambda: isonb.load_transform(folder.name),
+            lambda: load_file(f"{folder.name}/weights.safetensors"),
+            "safetensors alone",
+            True,
+        ),
+        (
+            "SBERT-WK",
+            lambda: isonb.sbert_wk(hidden),
+            lambda: [torch.linalg.qr(windows) for _ in hidden[4:]],
+            "its QR decompositions",
+            True,
+        ),
+    ]
+    for what, ours, theirs, name, floor in cases:
+        yield Comparison(what, size_of(x), ours, [Peer(name, theirs, 0.0, None if floor else GOAL, floor)], 0.0, 5)
+    if peers.there("torch_topological"):
+        ours = lambda: isonb.rips_barcode(x, 0, return_generators=True)[0].diagram[:, 1]  # noqa: E731
+        error = relative_error(ours().sort().values, topological_lengths(x).sort().values)
+        peer = Peer("torch_topological", partial(topological_lengths, x), error, GOAL)
+        yield Comparison("H0 with its generators", size_of(x), ours, [peer], 1e-4, 5)
+    folder.cleanup()
+
+
+def audits(small: bool) -> Iterator[Comparison]:
+    """The audit of vectors in memory beside one product of them all."""
+    x = gaussian(*((200, 8) if small else (10_000, 384)), mean=0.1)
+    error = abs(isonb.audit(x, progress=False).values()["mean cosine"] - float(isonb.mean_cosine(x)))
+    peer = Peer("its product XX'", lambda: x @ x.T, error, None, floor=True)
+    pieces = lambda: [Piece("neighbours of all rows", lambda: isonb.knn(x, 10))]  # noqa: E731
+    ours = partial(isonb.audit, x, progress=False)
+    yield Comparison("audit of vectors", size_of(x), ours, [peer], 0.01, 3, pieces)
 
 
 def dimension(small: bool) -> Iterator[Comparison]:
@@ -141,6 +240,10 @@ def transforms(small: bool) -> Iterator[Comparison]:
         bare = partial(peers.all_but_the_top, x, 3)
         peer = Peer("torch, float32", bare, relative_error(cut(), peers.all_but_the_top(wide, 3)), GOAL)
         yield Comparison("AllButTheTop(3), fit and transform", size_of(x), cut, [peer], 1e-3, 3, pieces)
+    for what, (ours, theirs) in peers.FITTED.items():
+        error = relative_error(ours(x), theirs(x.double()))
+        peer = Peer("torch, float32", partial(theirs, x), error, GOAL)
+        yield Comparison(what, size_of(x), partial(ours, x), [peer], 1e-3, 3, pieces)
 
 
 SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
@@ -149,4 +252,88 @@ SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
     "lines": lines,
     "dimension": dimension,
     "transforms": transforms,
+    "containers": containers,
+    "audits": audits,
 }
+
+ROW_OF = {
+    "cls_uniformity": "[CLS] uniformity",
+    "cosine_contributions": "cosine contributions",
+    "cosine_penalty": "CosReg forward+backward",
+    "mean_cosine": "mean cosine",
+    "token_uniformity": "token uniformity",
+    "isoscore": "IsoScore forward+backward",
+    "isoscore_from_cov": "IsoScore of a covariance",
+    "isoscore_star": "IsoScore* forward+backward",
+    "participation_ratio": "participation ratio",
+    "shrinkage_intensity": "Ledoit and Wolf's shrinkage",
+    "knn_queries": "neighbours of queries",
+    "local_dimension": "local dimension",
+    "id_score": "ID score",
+    "knn": "k nearest neighbours",
+    "lsds": "LSDS",
+    "mle_dimension": "MLE dimension",
+    "two_nn": "TwoNN",
+    "alignment": "alignment forward+backward",
+    "cka": "linear CKA",
+    "lidar": "LiDAR",
+    "nc1": "NC1",
+    "partition_score": "partition score",
+    "alpha_req": "alpha-ReQ",
+    "effective_rank": "effective rank",
+    "anisotropy": "anisotropy",
+    "explained_variance": "explained variance",
+    "singular_values": "singular values",
+    "spectral_cdf": "spectral CDF",
+    "spectral_median": "spectral median",
+    "spectral_skewness": "spectral skewness",
+    "varex_score": "VarEx score",
+    "rbf_uniformity": "RBF uniformity forward+backward",
+    "from_diagrams": "diagrams from arrays",
+    "to_diagrams": "diagrams to arrays",
+    "persistent_entropy": "persistent entropy",
+    "prominent_bars": "prominent bars",
+    "Persistence": "H0 with its generators",
+    "h0_barcode": "H0, few points",
+    "rips_barcode": "H0 and H1",
+    "CosRegLoss": "training step with CosReg, last layer",
+    "GaoCosineLoss": "Gao's cosine loss forward+backward",
+    "GORLoss": "GOR forward+backward",
+    "IsoScoreLoss": "IsoScore loss forward+backward",
+    "IStarLoss": "I-STAR forward+backward",
+    "ShrinkageCovariance": "shrinkage covariance of a model",
+    "JointLoss": "JointLoss",
+    "PersistentEntropyLoss": "entropy loss forward+backward, selected bars",
+    "SIGRegLoss": "SIGReg forward+backward",
+    "SpectrumControlLoss": "spectrum control forward+backward",
+    "IsoBN": "training step with IsoBN on [CLS]",
+    "IsotropyLayer": "IsotropyLayer",
+    "SoftDecay": "training step with SoftDecay, last layer",
+    "negative_count": "negative count",
+    "soft_decay": "SoftDecay forward+backward",
+    "load_transform": "fitted transform from its folder",
+    "ClusterRemoval": "ClusterRemoval(9, 3), fit and transform",
+    "GlowFlow": "BERT-flow, four steps",
+    "fit_flow": "BERT-flow, four steps",
+    "MeanDirection": "mean direction removed",
+    "sbert_wk": "SBERT-WK",
+    "DimensionScale": "dimension silenced",
+    "MeanTranslation": "mean translation",
+    "PartialWhitening": "PartialWhitening(0.5), fit and transform",
+    "SingularDecay": "SingularDecay, fit and transform",
+    "Standardize": "Standardize",
+    "AllButTheTop": "AllButTheTop(3), fit and transform",
+    "SoftZCA": "SoftZCA(0.1), fit and transform",
+    "Whitening": "Whitening, fit and transform",
+    "ZeroMean": "ZeroMean",
+    "centered": "centring",
+    "cls_pool": "first token",
+    "label_groups": "points by label",
+    "layer_average": "layer average",
+    "mean_pool": "mean pooling",
+    "points_from_hidden_states": "points of hidden states",
+    "token_cloud": "tokens as one cloud",
+    "Moments": "streaming covariance, mean 100",
+    "audit": "audit of vectors",
+}
+"""Of each public function the row that measures it; the base class of the transforms has none."""

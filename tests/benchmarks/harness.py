@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from tests.benchmarks.peers import PACKAGES
 from tests.benchmarks.peers import relative_error as relative_error
 
 Call = Callable[[], object]
+LONGEST = 4.0  # seconds of the turns of a comparison
 Times = tuple[float, ...]
 """Milliseconds of a call, one number a round."""
 
@@ -104,6 +105,23 @@ class Peak:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """What is measured with no peer beside it, as a line of a table: values by column, and how wrong the result is."""
+
+    values: dict[str, object]
+    error: float = 0.0
+    allowed: float = 0.0
+    suite: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return "" if self.error <= self.allowed else "WRONG"
+
+    def record(self) -> dict[str, object]:
+        return self.values | {"error": self.error, "suite": self.suite, "verdict": self.verdict}
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Our call and its peers, to be timed in turns with the pieces of ours: one row a peer."""
 
@@ -146,20 +164,30 @@ class Comparison:
         ]
 
 
+KINDS = {"rows": Row, "memory": Peak, "readings": Reading}
+"""The lists of a record, and what stands in each."""
+
+
 def taken(
     *functions: Call, rounds: int = 7, least: float = 0.0, clock: Callable[[], float] = time.process_time
 ) -> list[Times]:
     """Milliseconds per call of each function in each of ``rounds`` turns: load of other processes meets all alike.
 
-    Calls are repeated until a turn lasts ``least`` seconds. With ``least=0`` nothing is warmed up or repeated.
+    Calls are repeated until a turn lasts ``least`` seconds. With ``least=0`` nothing is warmed up or repeated. There
+    are fewer turns, at least three, where they take longer than ``LONGEST`` seconds.
     """
     clock = time.perf_counter if torch.cuda.is_available() else clock
-    repeats = [1] * len(functions)
+    repeats, turn = [1] * len(functions), 0.0
     for i, function in enumerate(functions if least else ()):
-        function()  # warm-up: allocation, lazy imports, thread pools
-        start = clock()
-        function()
-        repeats[i] = max(1, int(least / max(clock() - start, 1e-7)))
+        for _ in range(2):  # the first is a warm-up: allocation, lazy imports, thread pools
+            start = clock()
+            function()
+            spent = clock() - start
+            if spent > 1:
+                break
+        repeats[i] = max(1, int(least / max(spent, 1e-7)))
+        turn += repeats[i] * spent
+    rounds = min(rounds, max(3, int(LONGEST / turn))) if turn else rounds
     found: list[list[float]] = [[] for _ in functions]
     for _ in range(rounds):
         for i, function in enumerate(functions):
@@ -204,7 +232,7 @@ def table(rows: Sequence[Row]) -> str:
     return pd.DataFrame(told).to_string(index=False)
 
 
-def limits(rows: Iterable[Row | Peak]) -> str:
+def limits(rows: Iterable[Row | Peak | Reading]) -> str:
     """A line for each comparison that misses its goal: shares of what ours is made of, else the limit as named."""
     lines = []
     for row in (row for row in rows if row.verdict == "missed"):
@@ -228,10 +256,14 @@ def surroundings() -> dict[str, object]:
     }
 
 
-def write(found: Sequence[Row | Peak], about: dict[str, object], path: Path) -> None:
+def write(found: Sequence[Row | Peak | Reading], about: dict[str, object], path: Path) -> None:
     """The rows and what they were measured on, as JSON: numbers with six digits, and null for infinity."""
-    rows, memory = ([one.record() for one in found if isinstance(one, kind)] for kind in (Row, Peak))
-    text = json.dumps(about | {"rows": rows, "memory": memory})
+    parts = {name: [one.record() for one in found if isinstance(one, kind)] for name, kind in KINDS.items()}
+    write_parts(parts, about, path)
+
+
+def write_parts(parts: Mapping[str, object], about: dict[str, object], path: Path) -> None:
+    text = json.dumps(about | dict(parts))
     short = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.6g}"), parse_constant=lambda _: None)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(short, indent=1) + "\n", encoding="utf-8")

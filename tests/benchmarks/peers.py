@@ -315,6 +315,88 @@ def skewness(s: Tensor) -> Tensor:
     return gap.pow(3).mean() / gap.square().mean() ** 1.5
 
 
+def ledoit_wolf(x: Tensor) -> Tensor:
+    y = x - x.mean(0)
+    n, d = y.shape
+    square = (y.T @ y / n).square().sum()
+    spread = square - y.square().sum().div(n).square() / d
+    return (((y.square().sum(1).square().sum() / n - square) / n) / spread).clamp(0, 1)
+
+
+def lidar(x: Tensor) -> Tensor:
+    """Of objects with two views each."""
+    views = x[: len(x) // 2 * 2].view(-1, 2, x.shape[1])
+    means = views.mean(1)
+    apart = (views - means[:, None]).flatten(0, 1)
+    within = apart.T @ apart / len(views) + 1e-4 * torch.eye(x.shape[1], dtype=x.dtype)
+    root = torch.linalg.cholesky(within)
+    half = torch.linalg.solve_triangular(root, torch.cov(means.T), upper=False)
+    values = torch.linalg.eigvalsh(torch.linalg.solve_triangular(root, half.T, upper=False)).clamp_min(0)
+    return torch.special.entr(values / values.sum()).sum().exp()
+
+
+def gor(x: Tensor) -> Tensor:
+    unit, n = torch.nn.functional.normalize(x, dim=-1), len(x)
+    cosines = unit @ unit.T
+    mean, square = ((part.sum() - n) / (n * (n - 1)) for part in (cosines, cosines.square()))
+    return mean.square() + (square - 1 / x.shape[1]).clamp_min(0)
+
+
+def spectrum_control(x: Tensor) -> Tensor:
+    k = torch.arange(1, 6, dtype=x.dtype)
+    return 1e-4 * (torch.linalg.svdvals(x)[:5] - torch.exp(-k.square())).square().sum()
+
+
+def star_to_identity(x: Tensor) -> Tensor:
+    cov = torch.cov(x.T)
+    return 1 - closed_from_cov(0.8 * cov + 0.2 * cov.trace() / len(cov) * torch.eye(len(cov), dtype=x.dtype))
+
+
+def soft_zca(x: Tensor, eps: float = 0.1) -> Tensor:
+    values, axes = torch.linalg.eigh(torch.cov(x.T))
+    return (x - x.mean(0)) @ ((axes / (values + eps).sqrt()) @ axes.T)
+
+
+def partly_whitened(x: Tensor, p: float = 0.5) -> Tensor:
+    values, axes = torch.linalg.eigh(torch.cov(x.T))
+    return (x - x.mean(0)) @ ((axes * (values / values.mean()) ** (-p / 2)) @ axes.T)
+
+
+def decayed(x: Tensor, alpha: float = -0.2) -> Tensor:
+    u, s, vt = torch.linalg.svd(x, full_matrices=False)
+    f = -torch.log(1 - alpha * (s + alpha) + 1e-7) / alpha
+    return (u * (f * s[0] / f.max())) @ vt
+
+
+def without_mean_direction(x: Tensor) -> Tensor:
+    unit = torch.nn.functional.normalize(x, dim=-1)
+    direction = torch.nn.functional.normalize(unit.mean(0), dim=0)
+    return torch.nn.functional.normalize(unit - (unit @ direction)[:, None] * direction, dim=-1)
+
+
+def scaled_dimension(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[:, x.square().mean(0).argmax()] = 0
+    return y
+
+
+def without_cluster_tops(x: Tensor, n_clusters: int = 9, top: int = 3) -> Tensor:
+    """Lloyd's iterations from the same rows as ours, then an SVD a cluster."""
+    drawn = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:n_clusters]
+    centres, label = x[drawn], torch.cdist(x, x[drawn]).argmin(1)
+    for _ in range(100):
+        centres = torch.stack([x[label == c].mean(0) for c in range(n_clusters)])
+        before, label = label, torch.cdist(x, centres).argmin(1)
+        if torch.equal(before, label):
+            break
+    out = torch.empty_like(x)
+    for c in range(n_clusters):
+        y = x[label == c] - centres[c]
+        axes = torch.linalg.svd(y, full_matrices=False)[2][:top]
+        out[label == c] = y - (y @ axes.T) @ axes
+    return out
+
+
 LINES: Mapping[str, Pair] = {
     "singular values": (isonb.singular_values, torch.linalg.svdvals),
     "anisotropy": (isonb.anisotropy, lambda x: shares(x)[:3]),
@@ -326,6 +408,16 @@ LINES: Mapping[str, Pair] = {
     "IsoScore of a covariance": (lambda x: isonb.isoscore_from_cov(x.T @ x), lambda x: closed_from_cov(x.T @ x)),
     "cosine contributions": (isonb.cosine_contributions, contributions),
     "NC1": (lambda x: isonb.nc1(x, torch.arange(len(x)) % 4), nc1),
+    "Ledoit and Wolf's shrinkage": (lambda x: isonb.shrinkage_intensity(x, "lw"), ledoit_wolf),
+    "LiDAR": (lambda x: isonb.lidar(x[: len(x) // 2 * 2].view(-1, 2, x.shape[1])), lidar),
+    "negative count": (isonb.negative_count, lambda x: (torch.linalg.svdvals(x) < 0.2).sum()),
+    "points by label": (
+        lambda x: torch.cat([part for _, part in isonb.label_groups(x, torch.arange(len(x)) % 4)]),
+        lambda x: torch.cat([x[torch.arange(len(x)) % 4 == k] for k in range(4)]),
+    ),
+    "mean direction removed": (lambda x: isonb.MeanDirection().fit_transform(x), without_mean_direction),
+    "mean translation": (lambda x: isonb.MeanTranslation().fit_transform(x), lambda x: x - x.mean(0)),
+    "dimension silenced": (lambda x: isonb.DimensionScale().fit_transform(x), scaled_dimension),
     "local dimension": (isonb.local_dimension, local_dimension),
     "ID score": (isonb.id_score, lambda x: 1 / (1 / local_dimension(x)).mean() / x.shape[1]),
     "centring": (isonb.centered, lambda x: x - x.mean(0)),
@@ -334,7 +426,34 @@ LINES: Mapping[str, Pair] = {
 }
 """Of one cloud (n, d): our function, and what one would write."""
 
+LOSS_LINES: Mapping[str, Pair] = {
+    "IsoScore loss forward+backward": (isonb.IsoScoreLoss(), lambda x: -closed_isoscore(x).log()),
+    "I-STAR forward+backward": (isonb.IStarLoss(), star_to_identity),
+    "Gao's cosine loss forward+backward": (isonb.GaoCosineLoss(), cosine_penalty),
+    "GOR forward+backward": (isonb.GORLoss(), gor),
+    "spectrum control forward+backward": (isonb.SpectrumControlLoss(), spectrum_control),
+}
+FITTED: Mapping[str, Pair] = {
+    "SoftZCA(0.1), fit and transform": (lambda x: isonb.SoftZCA(0.1).fit_transform(x), soft_zca),
+    "PartialWhitening(0.5), fit and transform": (
+        lambda x: isonb.PartialWhitening(0.5).fit_transform(x),
+        partly_whitened,
+    ),
+    "SingularDecay, fit and transform": (lambda x: isonb.SingularDecay().fit_transform(x), decayed),
+    "ClusterRemoval(9, 3), fit and transform": (
+        lambda x: isonb.ClusterRemoval(9, 3).fit_transform(x),
+        without_cluster_tops,
+    ),
+}
+"""Of clouds with more points than dimensions, so that every direction has variance."""
+
 TOKEN_LINES: Mapping[str, Pair] = {
+    "first token": (isonb.cls_pool, lambda x: x[..., 0, :]),
+    "tokens as one cloud": (isonb.token_cloud, lambda x: x.reshape(-1, x.shape[-1])),
+    "points of hidden states": (
+        lambda x: isonb.points_from_hidden_states(x[:, None])[0],
+        lambda x: x[1:].flatten(0, 1),
+    ),
     "token uniformity": (isonb.token_uniformity, token_uniformity),
     "[CLS] uniformity": (isonb.cls_uniformity, cls_uniformity),
     "mean pooling": (isonb.mean_pool, lambda x: x.mean(1)),

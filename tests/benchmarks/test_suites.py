@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.benchmarks.__main__ import SUITES, PublishError, main, publish, timed
+from isonb import api
+from tests.benchmarks.__main__ import PUBLISHED, SUITES, PublishError, main, publish, timed
 from tests.benchmarks.cards import CARD_SUITES
+from tests.benchmarks.functions import ROW_OF
 from tests.benchmarks.harness import Comparison, Peak, Peer, Piece, Row, limits, write
 
+ERRORS = (Exception, Warning)
 ON_CPU = [pytest.param(lambda suite=suite: suite(True), id=name) for name, suite in SUITES.items()]
 OF_CARDS = [pytest.param(lambda suite=suite: suite(True, "cpu"), id=name) for name, suite in CARD_SUITES.items()]
 
@@ -20,6 +23,14 @@ def test_suite_runs_and_agrees(suite):
     found = list(timed("some", suite(), small=True))
     assert found
     assert all(one.error <= one.allowed and one.verdict != "WRONG" for one in found)
+
+
+def test_every_public_function_has_a_row_in_the_record_of_the_book():
+    public = {name for name, item in vars(api).items() if callable(item) and name not in ("Transform", "strict")}
+    public = {name for name in public if not (isinstance(item := vars(api)[name], type) and issubclass(item, ERRORS))}
+    assert {*ROW_OF} == {*public, "audit"}
+    recorded = {row["what"] for row in json.loads(PUBLISHED[False].read_text(encoding="utf-8"))["rows"]}
+    assert {name for name, what in ROW_OF.items() if what not in recorded} == set()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
@@ -73,10 +84,22 @@ def test_a_record_says_what_it_lacks_and_is_not_published(tmp_path, capsys):
     assert not (tmp_path / "book.json").exists()
 
 
+def test_a_suite_that_runs_again_replaces_its_rows_and_no_others(tmp_path):
+    out = tmp_path / "bench.json"
+    for names in (["two_nn", "uniformity_value"], ["two_nn"]):
+        assert main([*names, "--small", "--out", str(out)]) == 0
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert sorted({row["suite"] for row in record["rows"]}) == ["two_nn", "uniformity_value"]
+    assert len([row for row in record["rows"] if row["suite"] == "two_nn"]) == 2
+    out.write_text(json.dumps(record | {"torch": "1.0"}), encoding="utf-8")
+    main(["two_nn", "--small", "--out", str(out)])
+    assert {row["suite"] for row in json.loads(out.read_text(encoding="utf-8"))["rows"]} == {"two_nn"}
+
+
 def test_only_a_whole_record_that_agrees_is_published(tmp_path):
     out, target = tmp_path / "bench.json", tmp_path / "book.json"
     row = {"suite": "a", "what": "H0", "size": "1 x 1", "verdict": "reached"}
-    out.write_text(json.dumps({"sizes": "full", "rows": [row], "memory": []}), encoding="utf-8")
+    out.write_text(json.dumps({"sizes": "full", "rows": [row], "memory": [], "readings": []}), encoding="utf-8")
     assert publish(out, target, ["a"]) == target
     assert target.read_bytes() == out.read_bytes()
     out.write_text(json.dumps({"sizes": "full", "rows": [row | {"verdict": "WRONG"}], "memory": []}), encoding="utf-8")

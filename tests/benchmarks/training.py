@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -212,9 +213,12 @@ def by_the_engine(run_: Finetuning, folder: str) -> int:
     return len(train(fresh, Path(folder), resumable=False, progress=False)[0])
 
 
-def by_the_trainer(run_: Finetuning, folder: str) -> int:
-    """The same updates, validation and predictions by transformers alone."""
+def by_the_trainer(run_: Finetuning, folder: str, monitor: bool = False, **penalty: Any) -> int:
+    """The same updates, validation and predictions by transformers alone; or with a penalty, or a monitor."""
     from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments
+
+    from isonb.integrations.monitor import IsotropyMonitor
+    from isonb.integrations.trainer import IsotropyTrainerMixin
 
     settings, splits = run_.settings, run_.splits
     arguments = TrainingArguments(
@@ -236,7 +240,9 @@ def by_the_trainer(run_: Finetuning, folder: str) -> int:
         report_to="none",
         disable_tqdm=True,
     )
-    trainer = Trainer(
+    kind = type("Penalised", (IsotropyTrainerMixin, Trainer), {}) if penalty else Trainer
+    trainer = kind(
+        **penalty,
         model=copy.deepcopy(run_.model),
         args=arguments,
         data_collator=DataCollatorWithPadding(run_.encoder.tokenizer),
@@ -244,6 +250,8 @@ def by_the_trainer(run_: Finetuning, folder: str) -> int:
         eval_dataset=splits["validation"].tokens,
     )
     trainer.remove_callback(PrinterCallback)
+    if monitor:
+        IsotropyMonitor(every=10).attach(trainer)
     trainer.train()
     return len(trainer.predict(splits["validation"].tokens).predictions[0])
 
@@ -253,7 +261,7 @@ PLAIN = {"group_by_length": False, "track_every": 0, "cloud_examples": 0, "valid
 
 def fine_tuning(small: bool) -> Iterator[Comparison]:
     """What the lab's engine adds when nothing is measured, over the generated reviews with ``tiny``, float32."""
-    size = {"train_examples": 64, "eval_examples": 48} if small else {"train_examples": 1000}
+    size = {"train_examples": 64, "eval_examples": 48} if small else {"train_examples": 640}
     given = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "embedded"}
     run_ = prepare(given | PLAIN | size | {"precision": "float32"}, None)
     limit = "the callbacks of the lab, and the sentence vectors that a validation collects"
@@ -263,6 +271,17 @@ def fine_tuning(small: bool) -> Iterator[Comparison]:
         peer = Peer("plain Trainer", lambda: by_the_trainer(run_, folder), float(missing), 1.05, floor=True)
         ours = lambda: by_the_engine(run_, folder)  # noqa: E731
         yield Comparison(what, rows, ours, [peer], 0.0, limit=limit, least=0.0)
+        cases: dict[str, dict[str, Any]] = {
+            "I-STAR": {"penalty": isonb.IStarLoss(), "points": "tokens", "layers": "all", "shrinkage_rows": 10_000},
+            "persistent entropy": {"penalty": isonb.PersistentEntropyLoss()},
+            "CosReg": {"penalty": isonb.CosRegLoss(), "points": "tokens"},
+            "the monitor, every 10 steps": {"monitor": True},
+        }
+        for name, case in cases.items():
+            ours = lambda case=case: by_the_trainer(run_, folder, **case)  # noqa: E731
+            missing = abs(ours() - by_the_trainer(run_, folder))
+            peer = Peer("plain Trainer", lambda: by_the_trainer(run_, folder), float(missing), 1.1, floor=True)
+            yield Comparison(f"Trainer with {name}", rows, ours, [peer], 0.0, 3, least=0.0)
 
 
 SUITES = {"entropy_loss": entropy_loss, "soft_decay": soft_decay, "step_overhead": step_overhead}

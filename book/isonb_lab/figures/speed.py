@@ -25,15 +25,17 @@ NOTHING = "nothing is recorded"
 GROWTH = {"n": "growth", "d": "widths"}  # how names of suites begin that measure it: by points, or by dimensions
 AXES = {"n": "points", "d": "dimensions"}
 STARTING = "starting"  # the suite of fresh processes
+BEHIND = 0.8  # of the speed of the fastest peer: rows below it are named
 PEERS, FLOORS, STARTS = "other code for the same numbers", "floors", "starting a process"
 
 
 @dataclass(frozen=True)
 class Bench:
-    """``rows``: one a comparison; ``memory``: one a measured peak; ``about``: what it was measured on."""
+    """``rows``: one a comparison; ``memory``: one a measured peak; ``readings``: those without a peer."""
 
     rows: pd.DataFrame
     memory: pd.DataFrame
+    readings: pd.DataFrame
     about: Mapping[str, Any]
 
     @property
@@ -42,6 +44,16 @@ class Bench:
         rows = self.rows[~self.rows["suite"].str.startswith(tuple(GROWTH.values()))]
         kind = rows["yardstick"].map({True: FLOORS, False: PEERS}).where(rows["suite"] != STARTING, STARTS)
         return rows.assign(faster=rows["peer_ms"] / rows["ours_ms"], kind=kind)
+
+    @property
+    def best(self) -> pd.DataFrame:
+        """Of each comparison with other code the row of the fastest peer, the slowest of ours first."""
+        rows = self.compared
+        rows = rows[rows["kind"] == PEERS].sort_values("faster", kind="stable")
+        return rows.drop_duplicates(["what", "size"])
+
+    def reading(self, suite: str) -> pd.DataFrame:
+        return self.readings[self.readings["suite"] == suite]
 
 
 COLUMNS = ("what", "size", "peer", "goal", "error", "allowed", "yardstick", "limit", "suite", "parts")
@@ -62,9 +74,10 @@ def load(path: Path | None = None) -> Bench:
         result = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         rows = pd.DataFrame(result.pop("rows", []), columns=[*COLUMNS, *TIMES])
         peaks = pd.DataFrame(result.pop("memory", []), columns=[*PEAKS])
+        readings = pd.DataFrame(result.pop("readings", None) or {"suite": [], "what": []})
     except (ValueError, AttributeError, TypeError) as error:
         raise PageError(f"{path.name} must be a record of make bench; got {error}. Publish it again.") from error
-    return Bench(rows.astype({"suite": str, "yardstick": bool}), peaks, result)
+    return Bench(rows.astype({"suite": str, "yardstick": bool}), peaks, readings, result)
 
 
 def furthest(bench: Bench) -> pd.DataFrame:
@@ -189,25 +202,107 @@ VERDICTS = {"goal reached": OKABE_ITO["green"], "goal missed": OKABE_ITO["vermil
 
 
 def answer(bench: Bench) -> str:
-    """What the record says, in a few sentences."""
-    rows = bench.compared
+    """What the record says, in a few sentences; of the peers the fastest counts alone."""
+    rows, best = bench.compared, bench.best
     if rows.empty:
         return f"Of speed {NOTHING} yet. {HOW}"
-    others = rows[rows["kind"] == PEERS]
-    faster = others[others["faster"] > 1]
     lines = []
-    if len(others):
-        lines.append(
-            f"isonb is faster than the other code in {len(faster)} of {len(others)} comparisons, at the median "
-            f"{times(others['faster'].median())} as fast, at best {times(others['faster'].max())}, "
-            f"at worst {times(others['faster'].min())}."
-        )
-    aims = rows[rows["verdict"].isin(["reached", "missed"])]
-    if len(aims):
-        lines.append(f"It reaches {(aims['verdict'] == 'reached').sum()} of {len(aims)} goals.")
+    if len(best):
+        worst = joined(f"{row['what']} ({row['size']}) {row['faster']:.2g}" for row in best.head(3).to_dict("records"))
+        lines += [
+            f"isonb is faster than the fastest other code in {(best['faster'] > 1).sum()} of {len(best)} comparisons.",
+            f"At the median it is {times(best['faster'].median())} as fast.",
+            f"It is slower than 0.8 times in {(best['faster'] < BEHIND).sum()}; the worst are {worst}.",
+        ]
     wrong = int((rows["verdict"] == "WRONG").sum())
     lines.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.")
     return " ".join(lines)
+
+
+def overheads(bench: Bench) -> list[dict[str, str]]:
+    """What a term adds to a step of training, or a way of training to a whole run, in percent."""
+    rows = bench.rows[bench.rows["suite"].isin(["step_overhead", "card_step_overhead", "fine_tuning"])]
+    return [
+        {
+            "added": row["what"],
+            "to": f"{row['peer']}, {row['size']}",
+            "costs": f"{(row['ratio'] - 1) * 100:+.0f} %",
+        }
+        for row in rows.to_dict("records")
+    ] or [{"added": NOTHING}]
+
+
+def million(bench: Bench) -> list[dict[str, str]]:
+    """CPU time and memory at the largest size, how they grow, and what a million rows would take at that exponent."""
+    results = []
+    for what, part in bench.reading("scaling").groupby("what", sort=False):
+        part = part.sort_values("n")
+        last, power = part.iloc[-1], rise(part, "seconds")
+        results.append(
+            {
+                "call": what,
+                "vectors": last["size"],
+                "CPU time": f"{last['seconds']:.3g} s",
+                "exponent of n": f"{power:.2f}",
+                "memory beside them": f"{last['mb']:.0f} MB, of {last['input_mb']:.0f} MB",
+                "exponent of memory": f"{rise(part, 'mb'):.2f}",
+                "a million vectors, if it goes on so": lasting(last["seconds"] * (1e6 / last["n"]) ** power),
+            }
+        )
+    return results or [{"call": NOTHING}]
+
+
+def rise(part: pd.DataFrame, column: str) -> float:
+    """The slope of the logarithm of a column on that of n, over the larger half of the sizes."""
+    late = part[part[column] > 0].iloc[-(len(part) // 2 + 1) :].astype({"n": float, column: float})
+    return float(np.polyfit(np.log(late["n"]), np.log(late[column]), 1)[0]) if len(late) > 1 else float("nan")
+
+
+def lasting(seconds: float) -> str:
+    """Seconds in the unit that one would say.
+
+    >>> lasting(40), lasting(600), lasting(7200)
+    ('40 s', '10 minutes', '2 hours')
+    """
+    if seconds < 120:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.2g} minutes" if seconds < 5400 else f"{seconds / 3600:.3g} hours"
+
+
+def sent(bench: Bench) -> list[dict[str, object]]:
+    """Of each loss with its gradient the operators, those that wait for a value, and what a compiler makes of it."""
+    rows = bench.reading("kernels").to_dict("records")
+    return [
+        {
+            "loss": row["what"],
+            "operators": int(row["operators"]),
+            "waits": int(row["waits"]),
+            "compiled": row["compiled"],
+        }
+        for row in rows
+    ] or [{"loss": NOTHING}]
+
+
+def behind(bench: Bench) -> list[dict[str, str]]:
+    """Every comparison in which the fastest peer is clearly faster, and what our time is made of."""
+    rows = bench.best[bench.best["faster"] < BEHIND]
+    return [
+        {
+            "comparison": f"{row['what']}, {row['size']}",
+            "fastest other code": row["peer"],
+            "their time / ours": f"{row['faster']:.2f}",
+            "our time": f"{row['ours_ms']:.3g} ms",
+            "share of each piece": shares(parts_of(row), row["ours_ms"]),
+        }
+        for row in rows.to_dict("records")
+    ] or [{"comparison": "none" if len(bench.rows) else NOTHING}]
+
+
+def by_boxes(bench: Bench) -> str:
+    """How much faster trees of boxes are where they are taken, by the number of dimensions."""
+    rows = bench.rows[bench.rows["what"] == "neighbours by boxes"]
+    each = [f"{times(row['peer_ms'] / row['ours_ms'])} at {row['size']}" for row in rows.to_dict("records")]
+    return joined(each) if each else NOTHING
 
 
 def place(bench: Bench) -> str:

@@ -33,10 +33,18 @@ ABOUT |= {"memory_gib": 8.0, "system": "Linux", "machine": "x86_64", "load": 0.1
 ABOUT |= {"packages": {"scipy": "1.0"}, "absent": ["fastcluster"], "missing": ["starting"]}
 
 
+SIZE = {"what": "audit", "d": 4, "suite": "scaling", "error": 0.0, "verdict": ""}
+READINGS = [
+    SIZE | {"size": f"{n} x 4", "n": n, "seconds": n**2 / 1e6, "mb": n / 10, "input_mb": n / 5}
+    for n in (1000, 2000, 4000, 8000)
+]
+READINGS += [SIZE | {"what": "CosReg", "suite": "kernels", "operators": 40, "waits": 0, "compiled": "one graph"}]
+
+
 @pytest.fixture
 def bench(tmp_path):
     path = tmp_path / "bench.json"
-    path.write_text(json.dumps(ABOUT | {"rows": ROWS, "memory": [PEAK]}), encoding="utf-8")
+    path.write_text(json.dumps(ABOUT | {"rows": ROWS, "memory": [PEAK], "readings": READINGS}), encoding="utf-8")
     return speed.load(path)
 
 
@@ -56,6 +64,20 @@ def test_slopes_are_exponents(bench):
     assert (one["measure"], one["d"], one["against"], one["largest n"]) == ("H0", 4, "tree", 1600)
     assert (one["isonb"], one["theirs"]) == pytest.approx((2.0, 3.0))
     assert one["times faster there"] == pytest.approx(16.0)
+
+
+def test_the_fastest_peer_counts_alone(bench):
+    assert bench.best[["what", "peer", "faster"]].to_numpy().tolist() == [["H0", "quick", 0.5]]
+    assert "faster than the fastest other code in 0 of 1 comparisons" in speed.answer(bench)
+    (one,) = speed.behind(bench)
+    assert (one["fastest other code"], one["their time / ours"]) == ("quick", "0.50")
+
+
+def test_a_million_rows_go_by_the_exponent(bench):
+    (one,) = speed.million(bench)
+    assert (one["exponent of n"], one["exponent of memory"], one["CPU time"]) == ("2.00", "1.00", "64 s")
+    assert one["a million vectors, if it goes on so"] == "278 hours"
+    assert speed.sent(bench) == [{"loss": "CosReg", "operators": 40, "waits": 0, "compiled": "one graph"}]
 
 
 PARTS = [{"what": "product", "ms": 0.5, "needed": True}, {"what": "choice", "ms": 0.2, "needed": False}]
@@ -89,6 +111,10 @@ def test_without_a_record_everything_says_so(empty):
         assert shown(chart) == [{"text": "nothing is recorded yet"}]
     for rows in (
         speed.goals(empty),
+        speed.overheads(empty),
+        speed.million(empty),
+        speed.sent(empty),
+        speed.behind(empty),
         speed.held_back(empty),
         speed.slopes(empty),
         speed.memory(empty),
