@@ -1,48 +1,73 @@
 """The way that is chosen is never much slower than another: both sides of each border, timed."""
 
 import time
+from unittest import mock
 
 import pytest
 import torch
 from support import normal
 
-from isonb.barcodes.trees import ALGORITHMS
-from isonb.numerics import dispatch
+from isonb.barcodes import trees
+from isonb.numerics import dispatch, nearest, queries
 from isonb.numerics.compiled import can_compile
 
 SLOWER = 1.5
-BORDERS = {
-    (d, n): ("differences", "neighbours")
-    for d in (12, 24, 64)
-    for n in (dispatch.SUBTRACTED // d // 2, dispatch.SUBTRACTED // d * 2)
-}
-BORDERS |= {
-    (d, n): ("differences", "product")
-    for d in (dispatch.MULTIPLIED, 384)
-    for n in (dispatch.FEWEST_MULTIPLIED // d // 2, dispatch.FEWEST_MULTIPLIED // d * 2)
-}
-BORDERS |= {(384, n): ("product", "neighbours") for n in (dispatch.MOST_MULTIPLIED // 2, dispatch.MOST_MULTIPLIED * 2)}
+K = 10  # neighbours asked for
 
 
-def spent(way, x):
-    """Milliseconds of this process, not of others beside it."""
+def around(border):
+    return border // 2, border * 2
+
+
+def pairs(d):
+    """Points up to which all pairs of d coordinates are compared."""
+    return int((dispatch.ALL_PAIRS / d) ** 0.5)
+
+
+TREES = {(d, n): ("differences", "neighbours") for d in (12, 24, 64) for n in around(dispatch.SUBTRACTED // d)}
+TREES |= {(d, n): ("differences", "product") for d in (128, 384) for n in around(dispatch.FEWEST_MULTIPLIED // d)}
+TREES |= {(384, n): ("product", "neighbours") for n in around(dispatch.MOST_MULTIPLIED)}
+CLOUDS = {(d, n): ("differences", "product") for d in (16, 64, 384) for n in around(pairs(d))}
+CLOUDS |= {(d, 2 * dispatch.BOXES[d]): ("boxes", "product") for d in (2, 3, 5)}
+CORPUS = {(d, m): ("differences", "product") for d in (64, 384) for m in around(dispatch.COMPARED)}
+CORPUS |= {(3, m): ("boxes", "differences") for m in around(dispatch.QUERIED)}
+BORDERS = [(kind, *key, *ways) for kind, table in (("tree", TREES), ("cloud", CLOUDS), ("corpus", CORPUS))
+           for key, ways in table.items()]  # fmt: skip
+
+
+def problem(kind, d, n):
+    """The way that is chosen, and how to take any."""
+    x = normal(1, n, d).float()
+    if kind == "tree":
+        return dispatch.tree_algorithm(x), lambda way: trees.ALGORITHMS[way](x, None)
+    if kind == "corpus":
+        corpus = normal(10_000, d, seed=1).float()
+        return dispatch.query_algorithm(x[0], corpus, K), lambda way: queries.ALGORITHMS[way](x[0], corpus, K, 512)
+
+    def search(way):
+        with mock.patch.object(nearest, "neighbour_algorithm", return_value=way):
+            return nearest.neighbours(x, K)
+
+    return dispatch.neighbour_algorithm(x), search
+
+
+def spent(take, way):
+    """Seconds of this process, not of others beside it."""
     start = time.process_time()
-    ALGORITHMS[way](x, None)
+    take(way)
     return time.process_time() - start
 
 
 @pytest.mark.skipif(not can_compile(torch.ones(1)), reason="the ways that are compiled")
-@pytest.mark.parametrize(("d", "n"), BORDERS)
-def test_the_chosen_tree_is_not_much_slower_than_the_other(d, n):
-    x = normal(1, n, d).float()
-    one, other = BORDERS[d, n]
-    chosen = dispatch.tree_algorithm(x)
+@pytest.mark.parametrize(("kind", "d", "n", "one", "other"), BORDERS)
+def test_the_chosen_way_is_not_much_slower_than_the_other(kind, d, n, one, other):
+    chosen, take = problem(kind, d, n)
     assert chosen in (one, other)
     rest = other if chosen == one else one
     for way in (one, other):
-        ALGORITHMS[way](x, None)
+        take(way)
     for attempt in range(3):
-        turns = [(spent(chosen, x), spent(rest, x)) for _ in range(3 + 4 * attempt)]
+        turns = [(spent(take, chosen), spent(take, rest)) for _ in range(3 + 4 * attempt)]
         ours, theirs = (min(times) for times in zip(*turns, strict=True))
         if ours < SLOWER * theirs:
             return
