@@ -67,7 +67,7 @@ def growth(small: bool) -> Iterator[Reading]:
 class Sent(TorchDispatchMode):
     """Counts the operators that do work, and those that make the host wait for a value."""
 
-    WAITS = ("_local_scalar_dense", "nonzero", "_unique2", "is_nonzero", "equal", "masked_select")
+    WAITS = ("_local_scalar_dense", "nonzero", "_unique2", "equal", "masked_select", "_linalg_svd", "_linalg_eigh")
 
     def __init__(self) -> None:
         super().__init__()
