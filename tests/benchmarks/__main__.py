@@ -119,7 +119,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False) -> list[Row | Peak | Reading]:
-    """Every row of these suites, written after each, so that nothing is lost when stopped.
+    """Every row of these suites; the record is written after each row, so that nothing is lost when stopped.
 
     Rows of other suites stay in a record of the same sizes and versions.
     """
@@ -131,14 +131,19 @@ def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False)
     found: list[Row | Peak | Reading] = []
     for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        latest = list(timed(name, suites[name](small), small))
-        found += latest
-        for part, kind in KINDS.items():
-            parts[part] = [one for one in parts[part] if one["suite"] != name]
-            parts[part] += [one.record() for one in latest if isinstance(one, kind)]
-        ran = {one["suite"] for part in parts.values() for one in part}
-        write_parts(parts, about | {"missing": [suite for suite in suites if suite not in ran]}, out)
+        parts = {part: [one for one in rows if one["suite"] != name] for part, rows in parts.items()}
+        for latest in timed(name, suites[name](small), small):
+            found.append(latest)
+            parts[next(part for part, kind in KINDS.items() if isinstance(latest, kind))].append(latest.record())
+            write_parts(parts, about | {"missing": missing(suites, parts, name)}, out)
+        write_parts(parts, about | {"missing": missing(suites, parts)}, out)
     return found
+
+
+def missing(suites: Suites, parts: Mapping[str, list[dict[str, object]]], under_way: str = "") -> list[str]:
+    """The suites that have no rows, or not all."""
+    ran = {one["suite"] for rows in parts.values() for one in rows} - {under_way}
+    return [suite for suite in suites if suite not in ran]
 
 
 def earlier(out: Path, about: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
@@ -184,8 +189,8 @@ def publish(record: Path, target: Path, suites: Sequence[str]) -> Path:
         found = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise PublishError(f"a record must be a readable JSON file; got {error}. Run make bench first.") from error
-    rows = [one for part in KINDS for one in found[part]]
-    ran = {one["suite"] for one in rows}
+    rows = [one for part in KINDS for one in found.get(part, [])]
+    ran = {one["suite"] for one in rows} - {*found.get("missing", [])}
     if lacking := [suite for suite in suites if suite not in ran]:
         raise PublishError(f"every suite must have run; {', '.join(lacking)} did not. Run make bench without names.")
     if found["sizes"] != "full":

@@ -452,7 +452,7 @@ TOKEN_LINES: Mapping[str, Pair] = {
     "tokens as one cloud": (isonb.token_cloud, lambda x: x.reshape(-1, x.shape[-1])),
     "points of hidden states": (
         lambda x: isonb.points_from_hidden_states(x[:, None])[0],
-        lambda x: x[1:].flatten(0, 1),
+        lambda x: torch.cat(list(x[1:])),
     ),
     "token uniformity": (isonb.token_uniformity, token_uniformity),
     "[CLS] uniformity": (isonb.cls_uniformity, cls_uniformity),

@@ -99,7 +99,7 @@ def test_a_suite_that_runs_again_replaces_its_rows_and_no_others(tmp_path):
 def test_only_a_whole_record_that_agrees_is_published(tmp_path):
     out, target = tmp_path / "bench.json", tmp_path / "book.json"
     row = {"suite": "a", "what": "H0", "size": "1 x 1", "verdict": "reached"}
-    out.write_text(json.dumps({"sizes": "full", "rows": [row], "memory": [], "readings": []}), encoding="utf-8")
+    out.write_text(json.dumps({"sizes": "full", "rows": [row], "memory": []}), encoding="utf-8")
     assert publish(out, target, ["a"]) == target
     assert target.read_bytes() == out.read_bytes()
     out.write_text(json.dumps({"sizes": "full", "rows": [row | {"verdict": "WRONG"}], "memory": []}), encoding="utf-8")

@@ -261,7 +261,7 @@ PLAIN = {"group_by_length": False, "track_every": 0, "cloud_examples": 0, "valid
 
 def fine_tuning(small: bool) -> Iterator[Comparison]:
     """What the lab's engine adds when nothing is measured, over the generated reviews with ``tiny``, float32."""
-    size = {"train_examples": 64, "eval_examples": 48} if small else {"train_examples": 640}
+    size = {"train_examples": 64, "eval_examples": 48} if small else {"train_examples": 320, "eval_examples": 160}
     given = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "embedded"}
     run_ = prepare(given | PLAIN | size | {"precision": "float32"}, None)
     limit = "the callbacks of the lab, and the sentence vectors that a validation collects"
@@ -270,7 +270,7 @@ def fine_tuning(small: bool) -> Iterator[Comparison]:
         missing = abs(by_the_engine(run_, folder) - by_the_trainer(run_, folder))
         peer = Peer("plain Trainer", lambda: by_the_trainer(run_, folder), float(missing), 1.05, floor=True)
         ours = lambda: by_the_engine(run_, folder)  # noqa: E731
-        yield Comparison(what, rows, ours, [peer], 0.0, limit=limit, least=0.0)
+        yield Comparison(what, rows, ours, [peer], 0.0, 3, limit=limit, least=0.0)
         cases: dict[str, dict[str, Any]] = {
             "I-STAR": {"penalty": isonb.IStarLoss(), "points": "tokens", "layers": "all", "shrinkage_rows": 10_000},
             "persistent entropy": {"penalty": isonb.PersistentEntropyLoss()},
@@ -281,7 +281,7 @@ def fine_tuning(small: bool) -> Iterator[Comparison]:
             ours = lambda case=case: by_the_trainer(run_, folder, **case)  # noqa: E731
             missing = abs(ours() - by_the_trainer(run_, folder))
             peer = Peer("plain Trainer", lambda: by_the_trainer(run_, folder), float(missing), 1.1, floor=True)
-            yield Comparison(f"Trainer with {name}", rows, ours, [peer], 0.0, 3, least=0.0)
+            yield Comparison(f"Trainer with {name}", rows, ours, [peer], 0.0, 2, least=0.0)
 
 
 SUITES = {"entropy_loss": entropy_loss, "soft_decay": soft_decay, "step_overhead": step_overhead}

@@ -208,11 +208,15 @@ def answer(bench: Bench) -> str:
         return f"Of speed {NOTHING} yet. {HOW}"
     lines = []
     if len(best):
-        worst = joined(f"{row['what']} ({row['size']}) {row['faster']:.2g}" for row in best.head(3).to_dict("records"))
+        slow = best[best["faster"] < BEHIND]
+        long = slow[slow["ours_ms"] >= 1]
+        worst = joined((f"{row['what']} ({row['faster']:.2g})" for row in long.head(3).to_dict("records")), none="none")
         lines += [
             f"isonb is faster than the fastest other code in {(best['faster'] > 1).sum()} of {len(best)} comparisons.",
             f"At the median it is {times(best['faster'].median())} as fast.",
-            f"It is slower than 0.8 times in {(best['faster'] < BEHIND).sum()}; the worst are {worst}.",
+            f"It has less than 0.8 of their speed in {len(slow)}.",
+            f"Of these {len(slow) - len(long)} take less than a millisecond, where checks count.",
+            f"The worst others are {worst}.",
         ]
     wrong = int((rows["verdict"] == "WRONG").sum())
     lines.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.")
