@@ -49,7 +49,7 @@ def measured(name: str, n: int, d: int) -> dict[str, float]:
     before, start = memory.peak_mb(), time.process_time()
     found = call(x)
     seconds = time.process_time() - start
-    return {"seconds": seconds, "mb": memory.peak_mb() - before, "error": error(x, found)}
+    return {"seconds": seconds, "mb": memory.peak_mb() - before + memory.size_mb(x), "error": error(x, found)}
 
 
 def growth(small: bool) -> Iterator[Reading]:

@@ -248,9 +248,11 @@ def million(bench: Bench) -> list[dict[str, str]]:
                 "vectors": last["size"],
                 "CPU time": f"{last['seconds']:.3g} s",
                 "exponent of n": f"{power:.2f}",
-                "memory beside them": f"{last['mb']:.0f} MB, of {last['input_mb']:.0f} MB",
+                "memory beside them, at most": f"{last['mb']:.0f} MB, of {last['input_mb']:.0f} MB",
                 "exponent of memory": f"{rise(part, 'mb'):.2f}",
-                "a million vectors, if it goes on so": lasting(last["seconds"] * (1e6 / last["n"]) ** power),
+                "a million vectors, if it goes on so": lasting(last["seconds"] * (1e6 / last["n"]) ** power)
+                if power > 1
+                else "–",  # what a sample bounds goes on otherwise
             }
         )
     return results or [{"call": NOTHING}]
