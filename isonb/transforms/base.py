@@ -205,7 +205,7 @@ def _by_dimension(x: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance (d) of rows (n, d) in float64, about the first of them, a piece at a time."""
     n, first = len(x), precise(x[0])
     total, square = torch.zeros_like(first), torch.zeros_like(first)
-    for piece in x.split(max(1, PIECE // x.shape[1])):  # new memory costs more than the sums
+    for piece in torch.split(x, max(1, PIECE // x.shape[1])):  # new memory costs more than the sums
         gap = precise(piece) - first
         total += gap.sum(0)
         square += gap.square_().sum(0)
