@@ -77,6 +77,10 @@ def _bars(x: torch.Tensor) -> torch.Tensor:
     return bars
 
 
+def _spread(ratios: torch.Tensor) -> float:
+    return float((ratios / ratios.mean() - 1).abs().max())
+
+
 def _steps(rounded: Any) -> int:
     return max(len(row.unique()) for row in torch.as_tensor(rounded).double().round(decimals=9))
 
@@ -104,8 +108,20 @@ CHECKS: dict[str, tuple[Property, ...]] = {
         ("Each reading of a cosine is named.", lambda names: set(names) >= SEEN),
     ),
     "ex-recipes-bars": (
-        ("All bars are equal.", lambda f: bool((_bars(f(NARROW)) / _bars(f(NARROW)).mean() - 1).abs().max() < 0.01)),
+        ("All bars are equal.", lambda f: _spread(_bars(f(NARROW))) < 0.01),
         ("No point is lost.", lambda f: f(NARROW).shape == NARROW.shape),
+    ),
+    "ex-dial-root": (
+        (
+            "Each variance is the root of what it was, up to one factor.",
+            lambda f: _spread(_bars(f(NARROW)) / _bars(NARROW).sqrt()) < 0.01,
+        ),
+        ("No point is lost.", lambda f: f(NARROW).shape == NARROW.shape),
+    ),
+    "ex-dose-directions": (
+        ("It is the unweighted count where all variances are alike.", lambda f: abs(f([2.0] * 7) - 7) < 1e-6),
+        ("A loud direction takes the others' part.", lambda f: abs(f([9.0, 1.0, 1.0, 1.0]) - 12**2 / 84) < 1e-6),
+        ("Nothing changes where all variances grow.", lambda f: abs(f([30.0, 10.0]) - f([3.0, 1.0])) < 1e-6),
     ),
     "ex-versus-seeds": (
         (
