@@ -116,7 +116,7 @@ def _figures(chapter: Chapter) -> Iterator[str]:
         calls = _calls(chapter, number, cell.source)
         called |= {name for name, _ in calls}
         removed = "remove-cell" in cell.metadata.get("tags", [])
-        if _numbered(chapter) and not removed and any(name == "pages.live" for name, _ in calls):
+        if not removed and any(name == "pages.live" for name, _ in calls):
             yield f"code cell {number}: a live control needs a kernel, which a page has none of; tag it remove-cell"
         shown = [n for n, here in calls if here and (n == "pages.show" or n.split(".")[-1] in ("Image", "SVG"))]
         if len(shown) > 1:
