@@ -197,6 +197,17 @@ def failures(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def power(plain: float, seeds: int, tests: int = len(ARMS) - 1) -> float:
+    """How often an arm that never fails would differ from plain training of this share, at Holm's first step.
+
+    >>> round(power(0.27, 60), 2), round(power(0.05, 60), 2)
+    (1.0, 0.01)
+    """
+    counts = np.arange(seeds + 1)
+    shows = [scipy_stats.fisher_exact([[k, seeds - k], [0, seeds]]).pvalue <= (1 - LEVEL) / tests for k in counts]
+    return float(scipy_stats.binom.pmf(counts, seeds, plain)[shows].sum())
+
+
 def weights(frame: pd.DataFrame) -> dict[tuple[str, float], PairedTest]:
     """W1 and W2: I-STAR on tokens at each weight less plain training, a task, in points, by Holm over the four."""
     gains = {}
