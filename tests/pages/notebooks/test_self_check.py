@@ -70,6 +70,9 @@ def test_a_wrong_value_stops_below_the_parameters_whoever_set_it(cells, message)
 
 @pytest.mark.parametrize("chapter", Book(ROOT).chapters, ids=lambda chapter: chapter.slug)
 def test_every_parameter_of_a_chapter_has_a_rule(chapter):
-    """A number without a range, or a word without its choices, could not be refused; a path is, where it is read."""
-    paths = [p for p in chapter.parameters if p.kind == "str" and p.default == ""]
+    """A number without a range, or a word without its choices, could not be refused.
+
+    A path, a task and an encoder are, where they are read.
+    """
+    paths = [p for p in chapter.parameters if p.kind == "str" and (p.default == "" or p.name in ("task", "encoder"))]
     assert all(p.kind == "bool" or p.options or p.low is not None for p in chapter.parameters if p not in paths)
