@@ -300,3 +300,10 @@ def test_what_nobody_foresaw_has_an_exit_code_of_its_own(monkeypatch, capsys):
     monkeypatch.setitem(commands.COMMANDS, "list", lambda options: 1 / 0)
     assert cli.main(["list", "tasks"]) == 3
     assert capsys.readouterr().err.splitlines()[-1] == "ZeroDivisionError: division by zero"
+
+
+def test_each_list_can_be_asked_for():
+    from isonb_lab import cli
+    from isonb_lab.cli import lists
+
+    assert cli.LISTS == tuple(lists.LISTS)

@@ -10,7 +10,7 @@ from typing import Any
 
 from isonb.cli.parsers import MANY, Command, add_command
 
-LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
+LISTS = ("tasks", "models", "methods", "measures", "protocols", "install", "grids")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -187,7 +187,7 @@ class Advice:
     def words(self) -> str:
         """The advice as a sentence."""
         if self.p is not None:
-            return f"Turn at p = {self.p:g}." if self.p else "Subtract the mean (p = 0), and no more."
+            return f"Turn at p = {self.p:g}." if self.p else "Subtract the mean (p = 0)."
         return "Choose p on held-out data, and raw may win." if self.held_out else "Leave the vectors as they are."
 
 

@@ -151,7 +151,10 @@ def slopes(cells: Mapping[float, pd.DataFrame]) -> Slope:
 
 
 def failures(frame: pd.DataFrame) -> pd.DataFrame:
-    """Failed runs of each arm on sentiment, with exact intervals and Fisher's test against plain training by Holm."""
+    """Failed runs of each arm on sentiment, with exact intervals and Fisher's test against plain training by Holm.
+
+    ``gain``: the mean score over that of plain training with the same seed, in points, which the plan doesn't judge.
+    """
     mine = frame[(frame["task"] == "english_sentiment") & (frame["seed"] > 40)].reset_index(drop=True)
     if mine.empty:
         return pd.DataFrame()
@@ -179,6 +182,7 @@ def failures(frame: pd.DataFrame) -> pd.DataFrame:
     for arm, (lost, n) in counts.items():
         interval = share(lost, n)
         score = student(cells[arm]["score"])
+        gain = None if arm == "plain" else student(STEP * (cells[arm]["score"] - cells["plain"]["score"]))
         lines.append(
             {
                 "arm": arm,
@@ -191,6 +195,9 @@ def failures(frame: pd.DataFrame) -> pd.DataFrame:
                 "score": score.estimate,
                 "score low": score.low,
                 "score high": score.high,
+                "gain": None if gain is None else gain.estimate,
+                "gain low": None if gain is None else gain.low,
+                "gain high": None if gain is None else gain.high,
                 "read": float(cells[arm][READ].mean()),
             }
         )

@@ -153,3 +153,11 @@ def test_each_target_takes_another_weight_the_nearest_first():
     search = pd.DataFrame({"weight": [0.0, 0.1, 0.2, 0.3], study.READ: [1.5, 4.0, 5.2, 16.0]})
     assert study.nearest(search, (5, 15)) == {5: (0.2, 5.2), 15: (0.3, 16.0)}
     assert study.nearest(search, (4.5, 5)) == {4.5: (0.1, 4.0), 5: (0.2, 5.2)}
+
+
+def test_what_is_said_of_cosreg_and_of_half_the_rate_is_recorded():
+    """Head to head and Who is right say that sixty later seeds gain again, and that half the rate gains as much."""
+    table = study.failures(study.runs()).set_index("arm")
+    assert set(table["seeds"]) == {study.FAILING}
+    assert min(table.loc[["CosReg", "half the rate"], "gain low"]) > 0
+    assert table.loc["CosReg", "gain low"] < table.loc["half the rate", "gain high"]
