@@ -306,4 +306,4 @@ def test_each_list_can_be_asked_for():
     from isonb_lab import cli
     from isonb_lab.cli import lists
 
-    assert cli.LISTS == tuple(lists.LISTS)
+    assert tuple(lists.LISTS) == cli.LISTS
