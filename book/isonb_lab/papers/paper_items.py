@@ -52,7 +52,7 @@ ITEMS = (
         "Table 2",
         "scores",
         SHRINK_PAGE,
-        "Table 2: the paper’s two tasks",
+        "Table 2: the paper's two tasks",
         (*ON_SHRINK, BARS),
         arms.TRAINED,
         treatment=SHRUNK,
