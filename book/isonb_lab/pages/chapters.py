@@ -48,7 +48,9 @@ class Chapter:
 
     @property
     def title(self) -> str:
-        """Its title, or its name where it has none."""
+        """Its title, or its name where it has none or isn't here."""
+        if not self.source.is_file():  # a notebook that runs alone has no other pages
+            return self.name
         lines = (line for cell in self.cells.cells for line in cell.source.splitlines())
         return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), self.name)
 
