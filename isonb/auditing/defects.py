@@ -23,10 +23,8 @@ PART = 1024  # rows whose cosines with all others are in memory
 # up to 12% of all places among the nearest, the first of them up to 6%; IsoScore-U from 0.15; no loud dimension.
 SHIFTED, FAR = 0.1, 0.3  # mean cosine from which the common mean is worth a note, and a warning
 USED, BARELY = 0.5, 0.1  # unbiased IsoScore below which directions are hardly used
-SEARCH_P, PER_DIM = (
-    0.25,
-    5,
-)  # the p by which search gained with every encoder of the book's dial; rows of a fit a dimension
+SEARCH_P = 0.25  # the p of partial whitening by which search gained with every encoder of the book's dial
+PER_DIM = 5  # rows of such a fit for each dimension
 LOUD = 8.0  # times the median energy that makes a dimension an outlier
 DROWNS, FEW = 0.2, 0.05  # share of all energy that outliers hold, and of the dimensions that they are, for a warning
 HUB = 2.0  # times the largest count in an isotropic Gaussian that makes a row a hub

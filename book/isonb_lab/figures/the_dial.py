@@ -22,20 +22,7 @@ def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> alt.Ch
     rows = rows[(rows["turn"] == "whitening") & rows["reader"].isin(readers)]
     shown = rows[(rows["encoder"] == "smollm2") | (rows["layer"] == rows.groupby("encoder")["layer"].transform("max"))]
     shown = shown.assign(vectors=shown["encoder"] + ", layer " + shown["layer"].astype(str))
-    base = alt.Chart(shown).encode(x=alt.X("strength:Q", title="place of the dial, p"))
-    band = base.mark_area(opacity=0.15).encode(
-        y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q", fill=alt.Fill("vectors:N", legend=None)
-    )
-    line = base.mark_line(point=True).encode(
-        y="gain:Q", color=alt.Color("vectors:N", title=None), strokeDash=dash("vectors:N", title=None)
-    )
-    panels: alt.Chart = (
-        (band + line)
-        .properties(width=200, height=170)
-        .facet(alt.Facet("reader:N", title=None, sort=list(readers)), columns=2)
-        .resolve_scale(y="independent")
-    )
-    return panels
+    return _gains(shown, alt.X("strength:Q", title="place of the dial, p"), "vectors", readers, 200)
 
 
 def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
@@ -99,18 +86,22 @@ def fit_sizes(scores: pd.DataFrame, readers: Sequence[str], encoder: str, width:
     rows = scores[(scores["fit"] == "wikipedia") & (scores["encoder"] == encoder) & (scores["pool"] == "mean")]
     rows = rows[(rows["turn"] == "whitening") & (rows["p"] >= plan.PART_PLACE - 0.5) & rows["reader"].isin(readers)]
     rows = rows.assign(ratio=rows["texts"] / width, place="p = " + rows["p"].map("{:g}".format))
-    base = alt.Chart(rows).encode(
-        x=alt.X("ratio:Q", title="texts of the fit for each dimension", scale=alt.Scale(type="log"))
-    )
+    x = alt.X("ratio:Q", title="texts of the fit for each dimension", scale=alt.Scale(type="log"))
+    return _gains(rows, x, "place", readers, 230)
+
+
+def _gains(rows: pd.DataFrame, x: alt.X, by: str, readers: Sequence[str], width: int) -> alt.Chart:
+    """Gain over raw with its band, a panel a reader, a line for each value of the column ``by``."""
+    base = alt.Chart(rows).encode(x=x)
     band = base.mark_area(opacity=0.15).encode(
-        y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q", fill=alt.Fill("place:N", legend=None)
+        y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q", fill=alt.Fill(f"{by}:N", legend=None)
     )
     line = base.mark_line(point=True).encode(
-        y="gain:Q", color=alt.Color("place:N", title=None), strokeDash=dash("place:N", title=None)
+        y="gain:Q", color=alt.Color(f"{by}:N", title=None), strokeDash=dash(f"{by}:N", title=None)
     )
     panels: alt.Chart = (
         (band + line)
-        .properties(width=230, height=170)
+        .properties(width=width, height=170)
         .facet(alt.Facet("reader:N", title=None, sort=list(readers)), columns=2)
         .resolve_scale(y="independent")
     )
