@@ -19,10 +19,15 @@ HEAD_SPLITS = tuple((task, split) for task in HEADS for split in ("train", "vali
 SPLITS = (*HEAD_SPLITS, (PAIRS, "test"), (SEARCH, "validation"))
 
 
-def splits_read(settings: Any) -> list[tuple[Task, str]]:
-    """The splits that a run of these settings reads: those of its task and, where it has other readers, theirs."""
-    task, readers = task_named(settings.task), SPLITS if getattr(settings, "readers", False) else ()
-    return [*((task, split) for split in task.used_splits), *((task_named(name), split) for name, split in readers)]
+def splits_read(settings: Any, pairs: str | None = None) -> list[tuple[Task, str]]:
+    """The splits that a run of these settings reads: those of its task and, where it has other readers, theirs.
+
+    ``pairs``: the task from whose pairs its method learns first.
+    """
+    task, others = task_named(settings.task), SPLITS if getattr(settings, "readers", False) else ()
+    if pairs is not None:
+        others = (*others, (pairs, "train"))
+    return [*((task, split) for split in task.used_splits), *((task_named(name), split) for name, split in others)]
 
 
 def labelled_rows(task: str, split: str, data: str | Path | None) -> Any:

@@ -17,6 +17,7 @@ from transformers import set_seed
 
 from isonb.losses.istar import ShrinkageCovariance
 from isonb.models.loading import load_for_training
+from isonb_lab.data.labelled_pairs import labelled_pairs
 from isonb_lab.data.tasks import task_named
 from isonb_lab.encoders.lower_layers import first_layers, trained_above
 from isonb_lab.encoders.task_model import TaskModel
@@ -60,7 +61,9 @@ def run(
     if (contrast := run_.method.contrast()) is not None:
         rows = run_.splits["train"].rows
         sentences = sorted({text for column in run_.task.inputs for text in rows[column]})
-        losses = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, progress=progress)
+        pairs_task = run_.method.pairs_task
+        pairs = None if pairs_task is None else labelled_pairs(pairs_task, data)
+        losses = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, pairs=pairs, progress=progress)
         run_.model.unfreeze()
         series |= {name.replace("step.", "step.contrast.", 1): values for name, values in losses.items()}
     with work_folder(work) as folder:

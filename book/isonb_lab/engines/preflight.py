@@ -11,6 +11,7 @@ from isonb.errors import OptionError, fail
 from isonb.models import catalogue, locate
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
+from isonb_lab.data.labelled_pairs import labelled_pairs
 from isonb_lab.data.reader_rows import splits_read
 from isonb_lab.data.rows import conform, load_task, split_files
 from isonb_lab.data.tasks import Task, TaskError, task_named
@@ -43,13 +44,16 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
         return replace(planned, checked=True)
     settings, task = planned.settings, task_named(planned.settings.task)
     tuned, splits = planned.experiment in FINE_TUNING, task.used_splits
-    read = splits_read(settings)  # rows that are nowhere are told of first: to look for them costs least
+    pairs = planned.method.pairs_task
+    read = splits_read(settings, pairs)  # rows that are nowhere are told of first: to look for them costs least
     folder = sources.data_folder(data) if any(part.hub for part, _ in read) else None
     for part, split in read:
         if part.hub is not None and folder is not None:
             split_files(part, folder, split)
     for hub in dict.fromkeys(part.hub for part, _ in read if part.hub and folder is None):
         sources.place_on_hub(hub)
+    if pairs is not None:
+        labelled_pairs(pairs, data)
     model = locate.find(settings.model)
     if tuned or not planned.method.post_hoc:
         planned.method.layer(int(model.config.hidden_size))

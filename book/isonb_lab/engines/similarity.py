@@ -25,6 +25,7 @@ from isonb.measures.registry import attempt
 from isonb.measures.spectrum import singular_values
 from isonb.models.loading import Encoder, load
 from isonb.points import mean_pool
+from isonb_lab.data.labelled_pairs import LabelledPairs, labelled_pairs
 from isonb_lab.data.sources import fingerprint
 from isonb_lab.data.sts import Gold, gains, pair_cosine, scores
 from isonb_lab.data.tasks import task_named
@@ -46,7 +47,7 @@ from isonb_lab.engines.stages import Series, seeded
 from isonb_lab.measuring.cloud import Values, cloud_measures, number, variance_curves
 from isonb_lab.measuring.layers import QUANTILES
 from isonb_lab.methods import TUNING, Contrast, Method
-from isonb_lab.runs.inputs import own_files, pair_rows, recorded
+from isonb_lab.runs.inputs import learned_pairs, own_files, pair_rows, recorded
 from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.settings import LAYERS, Planned
@@ -89,7 +90,9 @@ def run(
     penalty = None if planned.method.post_hoc else planned.method.penalty()
     encoder = load(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
     tokens = TokenizedSentences.read(encoder, texts, settings.max_length)
-    run_ = _Run(settings, planned.method, penalty, encoder, texts, tokens, places, progress)
+    pairs_task = planned.method.pairs_task
+    pairs = None if pairs_task is None else labelled_pairs(pairs_task, data)
+    run_ = _Run(settings, planned.method, penalty, encoder, texts, tokens, places, pairs, progress)
     with clock.fitting():
         plain, final, series = run_.vectors()
     cosines, plain_cosines = _cosines(final, "transforming"), _cosines(plain, "encoding")
@@ -110,7 +113,8 @@ def run(
         columns |= {"gold": gold.values, "predicted": cosines, "plain": plain_cosines}
         write_table(pd.DataFrame(columns), predictions)
     reports.afterwards(planned.run_id, metrics, series)
-    prints = {"rows": fingerprint(rows), "model": encoder.revision} | own_files(task, planned.method)
+    prints = {"rows": fingerprint(rows), "model": encoder.revision}
+    prints |= own_files(task, planned.method) | learned_pairs(planned.method, data)
     return recorded(planned, prints, clock, metrics=metrics, series=series)
 
 
@@ -125,6 +129,7 @@ class _Run:
     texts: list[str]
     tokens: TokenizedSentences
     places: list[Tensor]
+    pairs: LabelledPairs | None  # from which the method learns before anything else
     progress: bool
 
     def sides(self, vectors: Tensor) -> Sides:
@@ -190,7 +195,9 @@ class _Run:
         """Stages 1 and 2, each if the method takes part in it."""
         options: dict[str, Any] = {"seed": self.settings.seed, "vector": vector, "progress": self.progress}
         objective = self.method.contrast()
-        series: Series = {} if objective is None else tune(self.encoder, self.texts, objective, **options)
+        series: Series = {}
+        if objective is not None:
+            series = tune(self.encoder, self.texts, objective, pairs=self.pairs, **options)
         if self.penalty is not None or vector.layer is not None:
             series = {name.replace("step.", "step.contrast.", 1): values for name, values in series.items()}
             contrast = Contrast("simcse", **{ours: getattr(self.settings, theirs) for ours, theirs in TUNING.items()})

@@ -26,7 +26,7 @@ from isonb_lab.data.tasks import Task
 from isonb_lab.encoders.lower_layers import LowerStates
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.methods import Method
-from isonb_lab.runs.inputs import own_files
+from isonb_lab.runs.inputs import learned_pairs, own_files
 from isonb_lab.runs.settings import FinetuneSettings, Planned
 
 EVALUATED = 64  # rows of a no-grad pass
@@ -118,7 +118,12 @@ class Finetuning:
         """sha256 of all that the run reads; ``data`` is where its rows come from."""
         prints = {name: fingerprint(split.rows) for name, split in self.splits.items()}
         prints |= {"readers": readers_fingerprint(data)} if self.settings.readers else {}
-        return prints | {"model": self.encoder.revision} | own_files(self.task, self.method)
+        return (
+            prints
+            | {"model": self.encoder.revision}
+            | own_files(self.task, self.method)
+            | learned_pairs(self.method, data)
+        )
 
     @property
     def device(self) -> torch.device:

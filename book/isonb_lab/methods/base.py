@@ -2,7 +2,8 @@
 
 A run has up to four stages, and a method takes part in those it cares about:
 
-1. ``contrast``: tune the encoder on sentences alone (SimCSE or contrastive tension), before anything else;
+1. ``contrast``: tune the encoder on sentences alone (SimCSE, contrastive tension) or on labelled pairs of sentences
+   (Sentence-BERT, supervised SimCSE), before anything else;
 2. training on the task, or, for a similarity task, on the contrastive loss when the method needs a loss to act on:
    ``penalty`` on ``points`` joins the loss, ``layer`` is put into the model at ``site``;
 3. ``second``: what happens to the features of the frozen encoder (the Isotropy Layer; a transform, with a new head);
@@ -37,19 +38,25 @@ class MethodError(InputError):
 
 @dataclass(frozen=True)
 class Contrast(Options):
-    """Stage 1: tune the encoder on sentences alone.
+    """Stage 1: tune the encoder on sentences alone, or on labelled pairs.
 
-    ``objective``: a sentence is closest to itself under another dropout mask, or two copies of the encoder tell it from
-    others.
+    ``objective``: a sentence is closest to itself under another dropout mask; two copies of the encoder tell it from
+    others; a classifier tells the label of a pair from both vectors; or a sentence is closest to the one it entails.
     """
 
-    objective: Literal["simcse", "tension"] = option("simcse", "what is learned")
+    objective: Literal["simcse", "tension", "sbert", "supervised_simcse"] = option("simcse", "what is learned")
     steps: int = option(100, "updates", low=1)
     batch_size: int = option(64, "sentences or pairs an update; of tension a multiple of negatives + 1", low=2)
     learning_rate: float = option(3e-5, "learning rate", low=0, high=1)
     temperature: float = option(0.05, "of the cosines", low=1e-4, high=100)
     negatives: int = option(7, "pairs of different sentences to one of the same (K)", low=1, high=1000)
     max_length: int = option(32, "tokens a sentence", low=4, high=8192)
+    pairs: str = option("english_entailment", "task whose labelled training pairs are learned from")
+
+    @property
+    def pairs_task(self) -> str | None:
+        """The task whose pairs are learned from; None where sentences alone are."""
+        return self.pairs if self.objective in ("sbert", "supervised_simcse") else None
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,12 @@ class Method(Options):
     def contrast(self) -> Contrast | None:
         """How to tune the encoder on sentences before the task; None: not at all."""
         return None
+
+    @property
+    def pairs_task(self) -> str | None:
+        """The task from whose labelled pairs the encoder learns before anything else."""
+        contrast = self.contrast()
+        return None if contrast is None else contrast.pairs_task
 
     def penalty(self) -> nn.Module | None:
         """What is added to the training loss: a loss of :mod:`isonb.losses`, weight and sign included; or None."""

@@ -43,12 +43,13 @@ def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[st
     if run.experiment == "synthetic":
         return {}
     task, settings = task_named(run.settings.task), run.settings
-    prints = own_files(task, run.method)
-    splits = splits_read(settings)
+    splits = splits_read(settings, run.method.pairs_task)
     folder = sources.data_folder(data) if any(part.hub for part, _ in splits) else None
+    prints = own_files(task, run.method)
     try:
         alone = type(settings)(**{name: getattr(settings, name) for name in ROWS if hasattr(settings, name)})
         prints |= _rows(alone, None if data is None else str(data), _state(splits, folder))
+        prints |= learned_pairs(run.method, data)
     except SourceError:
         if folder is not None:
             raise
@@ -64,6 +65,12 @@ def own_files(task: Task, method: Method) -> dict[str, str]:
     """sha256 of what a user's own task is and of the file of an own method; nothing for those of isonb."""
     prints = {"task": task.digest} if isinstance(task, OwnTask) else {}
     return prints | ({"method": method.sha256} if method.sha256 else {})
+
+
+def learned_pairs(method: Method, data: str | Path | None) -> dict[str, str]:
+    """sha256 of the labelled pairs that a method learns from before its task, where it does."""
+    pairs = method.pairs_task
+    return {} if pairs is None else {"pairs": fingerprint(load_task(pairs, data, split="train"))}
 
 
 def split_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) -> dict[str, Any]:

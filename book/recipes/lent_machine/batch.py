@@ -225,7 +225,10 @@ def export_inputs(
         below = sorted(file for file in source.folder.rglob("*") if file.suffix in TRAVELS)
         files |= {f"models/{place}/{file.relative_to(source.folder)}": file for file in below}
     read = {
-        (task.name, split): task for run in runs if "task" in run.config for task, split in splits_read(run.settings)
+        (task.name, split): task
+        for run in runs
+        if "task" in run.config
+        for task, split in splits_read(run.settings, run.method.pairs_task)
     }
     for (name, split), task in sorted(read.items(), key=lambda entry: entry[0]):
         if isinstance(task, OwnTask):

@@ -10,9 +10,11 @@ from torch import nn
 from isonb.errors import DegenerateError
 from isonb.integrations.hidden_states import Pooling
 from isonb.models.loading import load
+from isonb_lab.data.labelled_pairs import LabelledPairs
+from isonb_lab.data.tasks import TaskError
 from isonb_lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token
 from isonb_lab.engines import contrast
-from isonb_lab.engines.contrast import Objective, info_nce, tension_loss, tune
+from isonb_lab.engines.contrast import OBJECTIVES, info_nce, tension_loss, tune
 from isonb_lab.methods import Contrast, Method, methods
 from tests.integrations import tiny
 from tests.lab.random_models import KINDS, save
@@ -50,11 +52,16 @@ def test_tension_loss_is_the_formula():
     assert tension_loss(first, second, same).item() == pytest.approx(total, rel=1e-12)
 
 
-@pytest.mark.parametrize("objective", ["simcse", "tension"])
+PAIRS = LabelledPairs(TEXTS, TEXTS[1:] + TEXTS[:1], [0, 1, 2] * 2, ["entailment", "neutral", "contradiction"])
+LABELLED = {"sbert": PAIRS, "supervised_simcse": LabelledPairs(TEXTS, TEXTS[1:] + TEXTS[:1], [0] * 6, PAIRS.names)}
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_tuning_lowers_the_loss_and_leaves_a_frozen_model(objective, encoder):
     before, state = tiny.weights(encoder.model), torch.random.get_rng_state()
     settings = Contrast(objective, steps=30, batch_size=6, learning_rate=3e-3, negatives=2)
-    losses = values(tune(encoder, TEXTS, settings, seed=0, progress=False), "step.train.loss")
+    pairs = LABELLED.get(objective)
+    losses = values(tune(encoder, TEXTS, settings, seed=0, pairs=pairs, progress=False), "step.train.loss")
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
     assert not torch.equal(tiny.weights(encoder.model), before)
     assert not encoder.model.training
@@ -64,7 +71,7 @@ def test_tuning_lowers_the_loss_and_leaves_a_frozen_model(objective, encoder):
 
 def test_tension_switches_its_rate_and_reads_the_second_sentences_with_its_twin(encoder):
     tokens = TokenizedSentences.read(encoder, TEXTS, 32)
-    objective = Objective(encoder, tokens, Contrast("tension", steps=10, learning_rate=1.0, negatives=2))
+    objective = OBJECTIVES["tension"](encoder, tokens, Contrast("tension", steps=10, learning_rate=1.0, negatives=2))
     seen = []
     objective.beside.register_forward_pre_hook(lambda _, args, given: seen.append(given["input_ids"]), with_kwargs=True)
     _, inputs = objective.loss([0, 1, 2, 3, 4, 5])
@@ -78,6 +85,45 @@ def test_tension_switches_its_rate_and_reads_the_second_sentences_with_its_twin(
         objective.optimizer.step()
         objective.schedule.step()
     assert rates == [1.0, 1.0, 0.8, 0.8, 0.6, 0.6, 0.4, 0.4, 0.2, 0.2]
+
+
+class Vectors(nn.Module):
+    """What a loss of Sentence Transformers asks of a model, of vectors that are there already."""
+
+    device = torch.device("cpu")
+
+    def forward(self, features):
+        return {"sentence_embedding": features["vectors"]}
+
+
+def test_losses_of_pairs_are_those_of_sentence_transformers(encoder):
+    losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
+    triplets = LabelledPairs(
+        [*TEXTS[:3], *TEXTS[:3]], [*TEXTS[3:], *TEXTS[4:], TEXTS[3]], [0] * 3 + [2] * 3, PAIRS.names
+    )
+    for name, pairs, sides in (("sbert", PAIRS, 2), ("supervised_simcse", triplets, 3)):
+        tokens = TokenizedSentences.read(encoder, pairs.texts, 32)
+        objective = OBJECTIVES[name](encoder, tokens, Contrast(name), pairs=pairs)
+        seen, rows = [], list(range(objective.rows))
+        hook = objective.vector.register_forward_hook(lambda _, __, out: seen.append(out))  # noqa: B023
+        value, _ = objective.loss(rows)
+        hook.remove()
+        columns = [{"vectors": part} for part in seen[0].split(len(rows))]
+        assert len(columns) == sides
+        if name == "sbert":
+            reference = losses.SoftmaxLoss(Vectors(), encoder.dim, 3)
+            reference.classifier = objective.beside
+            other = reference(columns, torch.tensor(pairs.labels))
+        else:
+            mapped = [{"vectors": objective.beside(column["vectors"])} for column in columns]
+            other = losses.MultipleNegativesRankingLoss(Vectors(), scale=1 / 0.05)(mapped, torch.empty(0))
+        assert value.item() == pytest.approx(other.item(), rel=1e-5)
+
+
+def test_pairs_without_entailment_are_refused(encoder):
+    pairs = LabelledPairs(TEXTS, TEXTS[::-1], [0] * 6, ["equivalent"])
+    with pytest.raises(TaskError, match=r"needs pairs with the label entailment; got 0"):
+        tune(encoder, TEXTS, Contrast("supervised_simcse"), seed=0, pairs=pairs, progress=False)
 
 
 class Recorder(nn.Module):

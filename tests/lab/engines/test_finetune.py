@@ -14,6 +14,7 @@ from isonb.models.text_models import is_decoder
 from isonb_lab.data.tasks import task_named
 from isonb_lab.encoders.task_model import TaskModel, task_loss
 from isonb_lab.engines import finetune
+from isonb_lab.engines.contrast import OBJECTIVES
 from isonb_lab.methods import method_from, methods
 from isonb_lab.runs.record import read_record
 from isonb_lab.runs.settings import resolve
@@ -25,7 +26,7 @@ TASKS = {
     "regression": "english_similarity",
     "span": "english_span",
 }
-FEW = {"simcse": {"steps": 3}, "tension": {"steps": 3}, "isolayer": {"epochs": 3}}
+FEW = {name: {"steps": 3} for name in OBJECTIVES} | {"isolayer": {"epochs": 3}}
 
 
 def run(**config):

@@ -20,12 +20,13 @@ from isonb_lab.data import tasks
 from isonb_lab.data.rows import load_task
 from isonb_lab.data.tasks import Task
 from isonb_lab.engines import similarity
+from isonb_lab.engines.contrast import OBJECTIVES
 from isonb_lab.methods import Method, methods
 from isonb_lab.runs.record import read_record, write_record
 from isonb_lab.runs.settings import LAYERS, resolve
 
 SMOKE = {"protocol": "smoke", "task": "english_sts", "model": "tiny"}
-SHORT = {"simcse": {"steps": 2, "batch_size": 8}, "tension": {"steps": 2}, "isolayer": {"epochs": 3}}
+SHORT = {name: {"steps": 2, "batch_size": 8} for name in OBJECTIVES} | {"isolayer": {"epochs": 3}}
 
 
 def run(**config):
@@ -76,7 +77,7 @@ def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
     assert ("step.train.loss" in record.series) == bool(tuned)
     assert ("step.train.penalty" in record.series) == (method.penalty() is not None)
     assert ("step.second.loss" in record.series) == (method.two_phases and not method.post_hoc)
-    assert set(record.manifest["data"]) == {"rows", "model"}
+    assert set(record.manifest["data"]) == {"rows", "model"} | ({"pairs"} if method.pairs_task else set())
     if name in ("whitening", "whitebert", "all_but_the_top"):
         assert "120 points are few for 128 dimensions" in " ".join(record.manifest["warnings"])
 
@@ -96,7 +97,7 @@ def test_plain_vectors_score_as_they_do_by_hand():
         assert record.metrics["sentences"] == len({*rows["sentence1"], *rows["sentence2"]})
 
 
-@pytest.mark.parametrize("method", ["istar", "isolayer", "isobn", "cluster_removal", "flow", "tension"])
+@pytest.mark.parametrize("method", ["istar", "isolayer", "isobn", "cluster_removal", "flow", "tension", "sbert"])
 def test_the_same_configuration_gives_the_same_record(method, bert):
     config = {"model": bert, "method": {"name": method} | SHORT.get(method, {})}
     torch.manual_seed(1)

@@ -17,6 +17,7 @@ from isonb.options import build, describe, domains, option, rules
 from isonb.points import layer_average, mean_pool
 from isonb.transforms.flow import GlowFlow, fit_flow
 from isonb.transforms.sbert_wk import sbert_wk
+from isonb_lab.engines.contrast import OBJECTIVES
 from isonb_lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
 from isonb_lab.methods.shared import WithLoss, options_from
 from tests.support import assert_same, gpu, normal, uneven
@@ -45,6 +46,8 @@ def another(name, part):
         return next(choice for choice in named if choice != part.default)
     if isinstance(part.default, bool):
         return not part.default
+    if part.name == "pairs":
+        return "rte"
     if part.default is None or isinstance(part.default, str):
         return 1
     low, high = (-math.inf if low is None else low), (math.inf if high is None else high)
@@ -76,7 +79,8 @@ def test_every_option_is_taken_and_survives_being_written(name, part):
 
 @pytest.mark.parametrize("name", [name for name, kind in methods().items() if kind.subject])
 def test_options_reach_what_the_method_is_about(name):
-    first = {"isobn": (6,), "flow": (128,), "simcse": ("simcse",), "tension": ("tension",)}.get(name, ())
+    objectives = {objective: (objective,) for objective in OBJECTIVES}
+    first = {"isobn": (6,), "flow": (128,), **objectives}.get(name, ())
     for part in fields(kind := methods()[name]):
         if part.name in kind.taken:
             value = another(name, part)

@@ -50,7 +50,7 @@ COUNTS = {
     ("istar_doses", "small"): 2 * (6 + 1 + 1) * 3,
     ("neighbours", "smoke"): 6,
     ("neighbours", "small"): 2 * (1 + 5 * 2) * 3,
-    ("baselines", "smoke"): (19 + 4) * 4,
+    ("baselines", "smoke"): (21 + 4) * 4,
     ("baselines", "small"): 4 * 5 + 4 + 6 * 3 + 4 + 7 * 4 + 7,
     ("baselines", "full"): 4 * 5 + 4,
     ("baselines", "paper"): 4 * 4 * 5,
