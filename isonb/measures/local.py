@@ -33,7 +33,7 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 512) ->
     >>> distances.tolist(), indices.tolist()
     ([[0.5, 1.5], [0.5, 0.5]], [[2, 1], [0, 1]])
     """
-    queries, _ = check_points(queries, name="queries", points=0, single=True)
+    queries, _ = check_points(queries, name="queries", points=0, single=True, look=False)
     corpus, _ = check_points(corpus, name="corpus", points=1, single=True, look=False)  # the search looks
     if queries.shape[1] != corpus.shape[1]:
         fix = "Take both from one encoder."

@@ -23,7 +23,7 @@ LOOKED_AT = ("nsz", "reassoc", "contract")  # the same where what isn't a number
 
 def can_compile(x: Tensor) -> bool:
     """Whether loops over ``x`` run as machine code: on the CPU, with numba, and not while a compiler traces."""
-    return x.device.type == "cpu" and not torch.compiler.is_compiling() and _numba() is not None
+    return x.is_cpu and not torch.compiler.is_compiling() and _numba() is not None
 
 
 @functools.cache
@@ -36,16 +36,16 @@ def _numba() -> Any:
 
 
 @functools.cache
-def _machine_code(loop: Callable[..., None], flags: tuple[str, ...]) -> Callable[..., None]:
+def _machine_code(loop: Callable[..., Any], flags: tuple[str, ...]) -> Callable[..., Any]:
     """The loop compiled for the types it is called with, kept on disk for the next process where a folder allows it."""
     options: dict[str, Any] = {"nogil": True, "fastmath": set(flags), "error_model": "numpy"}
     try:
-        compiled_loop: Callable[..., None] = _numba().njit(cache=True, **options)(loop)
+        compiled_loop: Callable[..., Any] = _numba().njit(cache=True, **options)(loop)
     except RuntimeError:  # no folder
         compiled_loop = _numba().njit(**options)(loop)
     return compiled_loop
 
 
-def run(loop: Callable[..., None], flags: tuple[str, ...], *parts: Tensor | float) -> None:
-    """Run a loop, which writes into some of its tensors."""
-    _machine_code(loop, flags)(*(part.numpy() if isinstance(part, Tensor) else part for part in parts))
+def run(loop: Callable[..., Any], flags: tuple[str, ...], *parts: Any) -> Any:
+    """What a loop returns, which writes into some of its tensors."""
+    return _machine_code(loop, flags)(*(part.numpy() if isinstance(part, Tensor) else part for part in parts))

@@ -16,6 +16,7 @@ from isonb.numerics.compiled import ANY_ORDER, IN_ORDER, LOOKED_AT, np, run
 
 EVERY = torch.empty(0, 0, 0, dtype=torch.long, device="cpu")
 ANY_LABEL = EVERY.flatten()
+EPS, TINY = torch.finfo(torch.float32).eps, torch.finfo(torch.float32).tiny
 WIDEST = 64  # most neighbours a row; of more the plain form isn't slower
 
 
@@ -73,52 +74,62 @@ def _keep(
                 first = stop
 
 
-def scan(queries: Tensor, points: Tensor, k: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, float]:
-    """The k nearest of points (n, d) to queries (m, d), by differences in ``dtype``, ranked by those in float64.
+def scan(queries: Tensor, points: Tensor, k: int, spare: int = 0) -> tuple[Tensor, Tensor, float, int]:
+    """The k nearest of points (n, d) to queries (m, d), by differences in float64, ranked as they come.
 
-    Their squares and indices (m, k), ascending, ties by index; what the farthest was in ``dtype`` (m,); and the sum of
-    all squares there, which isn't finite where a number isn't, or a square doesn't fit.
+    With ``spare`` candidates beyond k by differences in float32, which those in float64 rank. Indices and distances
+    (m, k), ascending, ties by index; the sum of all squares, which isn't finite where a number isn't, or a square
+    doesn't fit; and of how many queries what was left out may be as near: theirs is the index -1, at first.
     """
-    least, whose = torch.empty(len(queries), k, dtype=dtype), torch.empty(len(queries), k, dtype=torch.long)
-    square, total = torch.empty(whose.shape, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-    run(_scan, LOOKED_AT, queries, points, least, whose, square, total)
-    return square, whose, least[:, -1], float(total)
+    index, away = np.empty((len(queries), k), np.int64), np.empty((len(queries), k))
+    unit = np.float32(1) if spare else 1.0
+    total, failing = run(_scan, LOOKED_AT, queries, points, min(k + spare, len(points)), unit, index, away)
+    return torch.from_numpy(index), torch.from_numpy(away), total, failing
 
 
-def _scan(queries: Any, points: Any, least: Any, whose: Any, square: Any, total: Any) -> None:
-    """A few points at a time, so that they stay in the cache for all queries."""
-    (m, wide), (n, d) = least.shape, points.shape
-    unit = np.ones(1, least.dtype)[0]
-    least[:], whose[:] = float("inf"), -1
+def _scan(queries: Any, points: Any, wide: int, unit: Any, index: Any, away: Any) -> tuple[float, int]:
+    """A few points at a time, so that they stay in the cache for all queries; nearly never there is one to keep."""
+    (m, k), (n, d) = index.shape, points.shape
+    least, whose = np.full((m, wide), unit * float("inf")), np.full((m, wide), -1)
+    entries, square, total, failing = np.empty(16, least.dtype), np.empty(wide), 0.0, 0
     for start in range(0, n, 16):
+        block = points[start : start + 16]
         for i in range(m):
-            query, worst, whole = queries[i], least[i, wide - 1], 0.0
-            for j in range(start, min(start + 16, n)):
-                point, entry = points[j], unit - unit
+            query, bound, hits, whole = queries[i], least[i, wide - 1], 0, 0.0
+            for j in range(len(block)):
+                point, entry = block[j], unit - unit
                 for t in range(d):
                     gap = unit * point[t] - query[t]
                     entry += gap * gap
-                whole += entry
-                if entry < worst:
-                    p = wide - 1
+                entries[j] = entry
+            for j in range(len(block)):
+                hits += entries[j] < bound
+                whole += entries[j]
+            total += whole
+            for j in range(len(block) if hits else 0):
+                entry, p = entries[j], wide - 1
+                if entry < least[i, p]:
                     while p > 0 and least[i, p - 1] > entry:
                         least[i, p], whose[i, p] = least[i, p - 1], whose[i, p - 1]
                         p -= 1
-                    least[i, p], whose[i, p] = entry, j
-                    worst = least[i, wide - 1]
-            total[0] += whole
+                    least[i, p], whose[i, p] = entry, start + j
     for i in range(m):
-        query, near, away = queries[i], whose[i], square[i]
+        query, near = queries[i], whose[i]
         for s in range(wide):
             j, exact, p = near[s], 0.0, s
             point = points[j]
             for t in range(d):
                 wider = 1.0 * point[t] - query[t]
                 exact += wider * wider
-            while p > 0 and (away[p - 1] > exact or (away[p - 1] == exact and near[p - 1] > j)):
-                away[p], near[p] = away[p - 1], near[p - 1]
+            while p > 0 and (square[p - 1] > exact or (square[p - 1] == exact and near[p - 1] > j)):
+                square[p], near[p] = square[p - 1], near[p - 1]
                 p -= 1
-            away[p], near[p] = exact, j
+            square[p], near[p] = exact, j
+        index[i], away[i] = near[:k], np.sqrt(square[:k])
+        if k < wide < n and square[k - 1] >= least[i, wide - 1] * (1 - (d + 4) * EPS) - d * TINY:
+            index[i, 0] = -1
+            failing += 1
+    return total, failing
 
 
 def ranked(

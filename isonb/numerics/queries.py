@@ -27,16 +27,16 @@ Found = tuple[Tensor, Tensor, Tensor | None]
 """Indices (m, k), distances in float64 (m, k), and the unit () in which they were computed where it isn't 1."""
 
 
-@torch.no_grad()
 def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
-    """Of queries (m, d), checked, in a corpus (n, d) of their type whose values are looked at here; ties by index.
+    """Of queries (m, d) in a corpus (n, d) of their type; the values of both are looked at here. Ties by index.
 
     ``chunk`` queries are multiplied at a time.
     """
     if (way := query_algorithm(queries, corpus, k)) != "plain":
         result = ALGORITHMS[way](queries, corpus, k, chunk)
         if result is not None:
-            return result[0], result[1].sqrt_(), None
+            return *result, None
+    finite(queries, name="queries")
     finite(corpus, name="corpus")
     size = power_of_two(torch.maximum(*(largest(item, (0, 1)) for item in (corpus, queries))))
     points, m = torch.cat([precise(queries), precise(corpus)]).div_(precise(size)), len(queries)
@@ -49,19 +49,17 @@ def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
 
 def _by_differences(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor] | None:
     """None where some number isn't finite, or some square doesn't fit."""
-    (n, d), info = corpus.shape, torch.finfo(corpus.dtype)
-    wide = min(k + SPARE, n) if corpus.dtype == torch.float32 else k
-    square, index, farthest, total = compiled_nearest.scan(queries, corpus, wide, corpus.dtype)
-    if not info.tiny**0.5 < total < math.inf:
+    spare = SPARE if corpus.dtype == torch.float32 else 0
+    index, away, total, failing = compiled_nearest.scan(queries, corpus, k, spare)
+    if not torch.finfo(corpus.dtype).tiny ** 0.5 < total < math.inf:
         return None
-    bound = farthest.double() * (1 - (d + 4) * info.eps) - d * info.tiny
-    return (index, square) if wide == k else _certified(queries, corpus, index[:, :k], square[:, :k], bound)
+    return _certified(queries, corpus, index, away, index[:, 0] < 0) if failing else (index, away)
 
 
 def _by_boxes(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor]:
     """Of float32 points, whose squares fit float64."""
     tree, wide = kd_tree(finite(corpus, name="corpus")), min(k + SPARE, len(corpus))
-    away, chosen = (torch.from_numpy(part) for part in tree.query(queries.numpy(), wide))
+    away, chosen = (torch.from_numpy(part) for part in tree.query(finite(queries, name="queries").numpy(), wide))
     bound = away[:, -1].square() * (1 - 1e-12)
     return _ranked(queries, corpus, chosen, bound, k)
 
@@ -103,16 +101,15 @@ def _ranked(queries: Tensor, corpus: Tensor, chosen: Tensor, bound: Tensor, k: i
     row_ids = torch.arange(len(queries))
     index, square = compiled_nearest.ranked(corpus[None], chosen[None], row_ids, None, k, queries[None])
     if chosen.shape[1] == len(corpus):
-        return index[0], square[0]
-    return _certified(queries, corpus, index[0], square[0], bound)
+        return index[0], square[0].sqrt_()
+    return _certified(queries, corpus, index[0], square[0].sqrt(), square[0, :, -1] >= bound)
 
 
-def _certified(queries: Tensor, corpus: Tensor, index: Tensor, square: Tensor, bound: Tensor) -> tuple[Tensor, Tensor]:
-    """The same, or of all rows in float64 where one left out may be as near as ``bound`` (m,)."""
-    again = square[:, -1] >= bound
-    if bool(again.any()):
-        square[again], index[again], *_ = compiled_nearest.scan(queries[again], corpus, square.shape[1], torch.float64)
-    return index, square
+def _certified(queries: Tensor, corpus: Tensor, index: Tensor, away: Tensor, failing: Tensor) -> tuple[Tensor, Tensor]:
+    """The same, or of all rows in float64 where one left out may be as near: ``failing`` (m,)."""
+    if bool(failing.any()):
+        index[failing], away[failing], *_ = compiled_nearest.scan(queries[failing], corpus, away.shape[1])
+    return index, away
 
 
 ALGORITHMS: dict[str, Callable[[Tensor, Tensor, int, int], tuple[Tensor, Tensor] | None]] = {
