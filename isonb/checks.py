@@ -139,9 +139,14 @@ def uncompiled(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def check_overflow(value: Tensor, power: str = "squared scale") -> Tensor:
-    """``value`` as it is; :class:`DegenerateError` where the points were too large for their dtype to hold it."""
+def check_overflow(value: Tensor, power: str = "squared scale", points: Tensor | None = None) -> Tensor:
+    """``value`` as it is; :class:`DegenerateError` where the points were too large for their dtype to hold it.
+
+    With ``points`` that haven't been looked at: a finite value tells that they are finite, or else the error is theirs.
+    """
     if check_values(value) and not _all_finite(value.detach()):
+        if points is not None:
+            finite(points)
         bad = value.detach()[~torch.isfinite(value.detach())][0].item()
         fail(DegenerateError, f"the {power} of the points must fit {value.dtype}", bad, "Rescale them or pass float64.")
     return value
@@ -255,7 +260,8 @@ def flatten_points(x: Tensor, mask: Tensor | None = None, *, points: int = 2) ->
     torch.Size([6, 4])
     """
     x, mask = check_points(x, mask, points=0)
-    return check_points(x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1), points=points)
+    rows, real = x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1)
+    return check_points(rows, real, points=points, look=False)
 
 
 def labels_of(labels: Any, points: int) -> Tensor:

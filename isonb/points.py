@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from isonb.checks import check_overflow, check_points, labels_of, tensor_of, validated
+from isonb.checks import check_overflow, check_points, finite, labels_of, tensor_of, validated
 from isonb.errors import InputError, ShapeError, fail
 from isonb.numerics.rows import row_count
 
@@ -108,7 +108,8 @@ def mean_pool(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> mean_pool(torch.tensor([[[1.0], [3.0], [50.0]]]), torch.tensor([[1, 1, 0]])).tolist()
     [[2.0]]
     """
-    return check_overflow(_mean(*check_points(hidden, mask, name="hidden", points=1)), "sum")
+    hidden, mask = check_points(hidden, mask, name="hidden", points=1, look=False)
+    return check_overflow(_mean(hidden, mask), "sum", hidden)
 
 
 @validated
@@ -144,7 +145,8 @@ def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int
     >>> layer_average(torch.tensor([[[0.0]], [[2.0]], [[4.0]]]), layers=(1, 2)).tolist()
     [[3.0]]
     """
-    return check_points(stacked(hidden_states, layers), name="hidden_states", points=1)[0].mean(0)
+    states, _ = check_points(stacked(hidden_states, layers), name="hidden_states", points=1, look=False)
+    return check_overflow(states.mean(0), "sum", states)
 
 
 @validated
@@ -165,8 +167,10 @@ def points_from_hidden_states(
     """
     indices = chosen_layers(layers, len(hidden_states))
     real_mask = None if include_pads else mask
-    checked = [check_points(hidden_states[layer], real_mask, name="hidden_states", points=0) for layer in indices]
-    points = torch.cat([state.flatten(0, -2) for state, _ in checked])
+    checked = [
+        check_points(hidden_states[layer], real_mask, name="hidden_states", points=0, look=False) for layer in indices
+    ]
+    points = finite(torch.cat([state.flatten(0, -2) for state, _ in checked]), name="hidden_states")
     return points, None if real_mask is None else torch.cat([real.flatten() for _, real in checked if real is not None])
 
 

@@ -44,6 +44,11 @@ def center_rows(x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
     return torch.where(rows, moved - mean, 0.0), (first + mean).squeeze(-2)
 
 
+def mean_row(x: Tensor) -> Tensor:
+    """The mean (d) of rows (n, d) that :func:`center_rows` subtracts."""
+    return x[0] + (x - x[0]).sum(0) / len(x)
+
+
 @validated
 def centered(x: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""The cloud moved to the origin, :math:`x_i - \frac1n\sum_j x_j`, stable far from it.
@@ -54,8 +59,8 @@ def centered(x: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> centered(torch.tensor([[1.0, 5.0], [3.0, 7.0]])).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
-    x, mask = check_points(x, mask, points=1)
-    return check_overflow(center_rows(x, mask)[0], "spread")
+    x, mask = check_points(x, mask, points=1, look=False)
+    return check_overflow(center_rows(x, mask)[0], "spread", x)
 
 
 class Directions(NamedTuple):

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from isonb.checks import check_overflow, check_points, flatten_points, validated
 from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
 from isonb.numerics.distances import PIECE
+from isonb.numerics.rows import mean_row
 from isonb.numerics.scale import points_precise, precise
 from isonb.options import Options, build, describe, in_words
 from isonb.streaming.moments import Moments
@@ -91,11 +92,11 @@ class Transform(Options, ABC):
 @validated
 def _transform(x: Tensor, mask: Tensor | None, fitted: Transform) -> Tensor:
     d = fitted.dims
-    x, mask = check_points(x, mask, points=0)
+    x, mask = check_points(x, mask, points=0, look=False)
     if x.shape[-1] != d:
         fix = "Fit and apply the transform on the same kind of vector."
         fail(ShapeError, f"x must have the {d} dimensions {type(fitted).__name__} was fitted on", x.shape[-1], fix)
-    rows = check_overflow(fitted._apply(x.reshape(-1, d)), "image")
+    rows = check_overflow(fitted._apply(x.reshape(-1, d)), "image", x)
     out = rows.reshape(*x.shape[:-1], rows.shape[-1])
     return out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0)
 
@@ -155,19 +156,21 @@ class AffineTransform(Transform):
     """Learns from mean and covariance alone, so it also fits by streaming; subclasses say what and how."""
 
     ROUGH: ClassVar[bool] = True  # whether the fit is worse the fewer the points
-    BY_DIMENSION: ClassVar[bool] = False  # whether it learns from the variances alone
+    NEEDS: ClassVar[Literal["mean", "variance", "covariance"]] = "covariance"  # all that it learns from
 
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
-        """Learn from points (..., d), at least two. Returns self.
+        """Learn from points (..., d), at least two (one for a mean). Returns self.
 
         Products are taken in float64, so that directions without variance are told from rounding; where the points
         don't fit in memory twice, stream them to a :class:`~isonb.streaming.moments.Moments` and use
         :meth:`fit_moments`. Fewer than 5 d points give a :class:`~isonb.errors.FitWarning` with the size of the error.
         """
-        if not self.BY_DIMENSION:
+        if self.NEEDS == "covariance":
             return self.fit_moments(Moments().update(points_precise(x), mask))
-        rows, real = flatten_points(x, mask)
+        rows, real = flatten_points(x, mask, points=1 if self.NEEDS == "mean" else 2)
         rows = rows.detach() if real is None else rows.detach()[real]
+        if self.NEEDS == "mean":
+            return self._fitted(precise(mean := check_overflow(mean_row(rows), "spread")), mean, len(rows))
         return self._fitted(*_by_dimension(rows), len(rows))
 
     def fit_moments(self, moments: Moments) -> Self:
@@ -176,7 +179,7 @@ class AffineTransform(Transform):
         Moments take products in the dtype of the points: feed them float64 where directions may lack variance.
         """
         cov = moments.cov  # checks that there are points enough
-        return self._fitted(moments.mean.clone(), cov.diagonal() if self.BY_DIMENSION else cov, int(moments.n))
+        return self._fitted(moments.mean.clone(), cov if self.NEEDS == "covariance" else cov.diagonal(), int(moments.n))
 
     def _fitted(self, mean: Tensor, cov: Tensor, n: int) -> Self:
         learned = self._learn(mean, cov, n)

@@ -113,7 +113,7 @@ class MeanTranslation(GradedTransform):
     [[0.0, 2.0], [2.0, 4.0]]
     """
 
-    BY_DIMENSION = True
+    NEEDS = "mean"
 
     s: float = option(-1.0, "how many times the mean is added; -1 takes it away")
     keep_norms: bool = option(False, KEPT)
@@ -137,7 +137,7 @@ class DimensionScale(GradedTransform):
     [[4.5, 1.0], [4.0, 2.0]]
     """
 
-    BY_DIMENSION = True
+    NEEDS = "variance"
 
     factor: float = option(0.0, "of the loudest dimensions: 0 silences them")
     count: int = option(1, "how many dimensions", low=1)
@@ -165,7 +165,7 @@ class Standardize(GradedTransform):
     [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     """
 
-    BY_DIMENSION = True
+    NEEDS = "variance"
 
     p: float = option(1.0, "power of the deviation that each dimension is divided by")
     keep_norms: bool = option(False, KEPT)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isonb.checks import flatten_points, validated
 from isonb.errors import DegenerateError, fail
-from isonb.numerics.rows import unit_rows
+from isonb.numerics.rows import directions, unit_rows
 from isonb.numerics.scale import precise
 from isonb.options import option
 from isonb.transforms.base import Transform, folded
@@ -45,12 +45,12 @@ class MeanDirection(Transform):
 
         Raises :class:`~isonb.errors.DegenerateError` where the directions cancel.
         """
-        unit = unit_rows(flatten_points(x, mask, points=1)[0])
-        total = unit.sum(0)
+        along = directions(flatten_points(x, mask, points=1)[0], look=False)
+        total = along.inverse @ along.rows
         if not bool((total != 0).any()):
             fix = "There is none to remove."
             fail(DegenerateError, "the rows must have a mean direction", "directions that cancel", fix)
-        mean = precise(total / (unit != 0).any(-1).sum())
+        mean = precise(total / (along.inverse > 0).sum())
         length = torch.linalg.vector_norm(mean)
         self.state = {"direction": mean / length, "length": length}
         return self
@@ -66,9 +66,9 @@ class MeanDirection(Transform):
         out = self._without(unit_rows(x))
         if not self.renormalize:
             return out
-        rounding = 4 * torch.finfo(out.dtype).eps
-        along = torch.linalg.vector_norm(out.detach(), dim=-1, keepdim=True) <= rounding
-        return unit_rows(out.masked_fill(along, 0.0))
+        length = torch.linalg.vector_norm(out, dim=-1, keepdim=True)
+        along = length <= 4 * torch.finfo(out.dtype).eps
+        return out * torch.where(along, 0.0, 1 / torch.where(along, 1.0, length))
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
         """The map before renormalising, for rows of unit length, as a frozen linear layer on the CPU."""

@@ -12,8 +12,6 @@ from isonb.checks import flatten_points, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.isoscore import shrinkage_intensity
 from isonb.numerics.products import signed
-from isonb.numerics.rows import center_rows
-from isonb.numerics.scale import precise
 from isonb.options import option
 from isonb.transforms.base import AffineTransform
 
@@ -48,14 +46,7 @@ class ZeroMean(AffineTransform):
     """
 
     ROUGH = False
-
-    @validated
-    def fit(self, x: Tensor, mask: Tensor | None = None) -> ZeroMean:
-        """Learn the mean of points (..., d), one or more. Returns self."""
-        rows, real = flatten_points(x, mask, points=1)
-        mean = center_rows(rows.detach(), real)[1]
-        self.state = {"mean": precise(mean)}
-        return self
+    NEEDS = "mean"
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         return {}
