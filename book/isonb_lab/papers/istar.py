@@ -35,6 +35,7 @@ __all__ = [
     "HARM",
     "ISOTROPY",
     "LOWERED",
+    "OWN",
     "SINGLES",
     "TWO_NN",
     "WEAK_DOWN",
@@ -44,6 +45,7 @@ __all__ = [
     "correlation",
     "counted",
     "sweep",
+    "weights_of",
 ]
 
 ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
@@ -111,6 +113,12 @@ def sweep(study: Study) -> Sweep:
     zetas = tuple(arm for arm in named if arm.startswith(f"{weight}, ζ") and arm != down)
     layers = tuple(arm for arm in arms_of_runs if arm.startswith(f"{down}, layer"))
     return Sweep((*lower, PLAIN, *higher), down, up, zetas, layers)
+
+
+def weights_of(*sweeps: Sweep) -> list[str]:
+    """The arms that some sweeps vary λ over, each once, by rising λ."""
+    named = {arm: 0.0 if arm == PLAIN else float(arm.split()[2].rstrip(",")) for one in sweeps for arm in one.arms}
+    return sorted(named, key=lambda arm: named[arm])
 
 
 def correlation(study: Study, suite: str) -> Interval | None:
@@ -486,4 +494,22 @@ DESIGN = Design(
     suite=task_and_encoder,
     size="full",
     grid=arms.LEARNED,
+)
+
+
+def variant(settings: Settings) -> str:
+    """Task and encoder, and whether the runs are as released (padding counts, mixed lengths) or without padding."""
+    name = task_and_encoder(settings)
+    return f"{name}, without padding" if settings.get("group_by_length", True) else name
+
+
+# The paper's own weights, zetas and layers, as released: what ``own_cells_plan.md`` asks of ``tiny``.
+OWN = Design(
+    name="istar_own",
+    page="papers/istar",
+    recordings=arms.OWN_CELLS[:1],
+    arm=arm_of,
+    suite=variant,
+    size="full",
+    grid=arms.OWN_CELLS[0],
 )

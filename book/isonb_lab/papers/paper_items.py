@@ -34,6 +34,7 @@ UNTRAINED = _models(
     "FacebookAI/roberta-base",
 )
 SHRINK, ISTAR, SOFT, ISO = "shrink_the_longest", "istar", "softdecay", "isolayer"
+OWN = "istar_own"
 SHRUNK = arms.entropy_of(select=True)
 ON_SHRINK = (_tasks("mrpc", "cola"), TWO)
 BARS = Axis("settings", (True, False), "method.select", "bars")
@@ -104,7 +105,7 @@ ITEMS = (
         ISTAR_PAGE,
         "Table 2: λ | ζ",
         (NINE, BERTS, _weights(-5, -3, -1, 1, 3, 5), Axis("settings", (0.2, 0.4, 0.6, 0.8), "method.zeta", "ζ")),
-        ISTAR,
+        OWN,
         treatment=arms.istar_at((-5, -3, -1, 1, 3, 5), zeta=(0.2, 0.4, 0.6, 0.8)),
     ),
     Item("001", "Figure 1", "diagram of the loss", ISTAR_MORE, "", kind="diagram"),
@@ -124,7 +125,7 @@ ITEMS = (
         ISTAR_PAGE,
         "Counterpart of the paper’s Figure 3",
         (NINE, BERTS, _weights(*ALL_WEIGHTS)),
-        ISTAR,
+        OWN,
         treatment=LOWERED,
     ),
     Item(
@@ -146,7 +147,7 @@ ITEMS = (
             ISTAR_MORE,
             "Counterpart of the paper’s Figures 5 and 6",
             (_tasks(task), BERTS, _weights(*weights), Axis("points", (12,), series, "layers")),
-            ISTAR,
+            OWN,
             treatment=arms.istar_at(weights),
         )
         for number, shows, task, weights, series in (
@@ -161,7 +162,7 @@ ITEMS = (
         ISTAR_MORE,
         "Counterparts of the paper’s Figures 7 and 8",
         (_tasks("rte"), BERTS, ZETAS),
-        ISTAR,
+        OWN,
         treatment=arms.istar_at((-1,), zeta=(0, 0.2, 0.4, 0.6, 0.8)),
     ),
     Item(
@@ -171,7 +172,7 @@ ITEMS = (
         ISTAR_MORE,
         "Counterparts of the paper’s Figures 7 and 8",
         (_tasks("cola"), BERTS, Axis("settings", tuple(range(1, 13)), "method.layers", "layers")),
-        ISTAR,
+        OWN,
         treatment=arms.istar_at((-1,), layers=range(1, 13)),
     ),
     Item(

@@ -42,7 +42,9 @@ FILES = (
     softdecay,
     trained_runs,
 )
-DESIGNS: dict[str, Design] = {file.__name__.rpartition(".")[2]: file.DESIGN for file in FILES}
+DESIGNS: dict[str, Design] = {file.__name__.rpartition(".")[2]: file.DESIGN for file in FILES} | {
+    istar.OWN.name: istar.OWN
+}
 STUDIES = tuple(DESIGNS)
 
 

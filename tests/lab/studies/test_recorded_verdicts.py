@@ -17,6 +17,7 @@ SAID = {
         4: "not tested at its setting",
         5: "seen here",
     },
+    "istar_own": {},
     "istar": {
         6: "supported",
         7: "supported",
