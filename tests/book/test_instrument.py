@@ -49,14 +49,17 @@ def answers_right(rows, topics, alpha, some):
     return right
 
 
-@pytest.mark.parametrize(("model", "without"), [("tiny", False), ("minilm", False), ("minilm", True)])
+@pytest.mark.parametrize(
+    ("model", "without"),
+    [("tiny", False), ("minilm", False), ("minilm", True), ("smollm2", False), ("smollm2", True)],
+)
 def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
-    cloud = instruments.pooled(model, [s.text for s in sentences()])
+    cloud = instruments.loud() if model == "smollm2" else instruments.pooled(model, [s.text for s in sentences()])
     instrument = instruments.Instrument({model: cloud}, pick=7)
     visit, root = opened(browser, instrument, tmp_path)
     root.locator("[name=token]").evaluate(MOVE, without)
     x = cloud.without if without else cloud.vectors
-    python = instruments.Instrument({model: instruments.Cloud(x)})
+    python = instruments.Instrument({model: instruments.Cloud(x, dims=cloud.dims)})
     for p, off in ((0, False), (0.5, False), (1, True), (-0.75, True)):
         root.locator("[name=off]").evaluate(MOVE, off)
         root.locator("[name=p]").evaluate(SET, str(p))

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import RidgeCV
 from torch import Tensor
+from torch.nn import functional
 
 from isonb.auditing.measured import pair_score
 from isonb.measures.cosine import mean_cosine
@@ -105,7 +106,8 @@ class Instrument:
 
     def readings(self, name: str, p: float, *, keeps: bool = True) -> dict[str, float]:
         """What the page reads of a cloud after a turn by ``p``, its mean kept or not, by isonb and scikit-learn."""
-        x = self.clouds[name].vectors.double()
+        cloud = self.clouds[name]
+        x = functional.pad(cloud.vectors.double(), (0, (cloud.dims or cloud.vectors.shape[1]) - cloud.vectors.shape[1]))
         around = PartialWhitening(p=p).fit(x).transform(x)
         rows = around + x.mean(0) if keeps else around
         twins, strangers = self.pairs()
