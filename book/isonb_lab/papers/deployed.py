@@ -21,6 +21,7 @@ LAYERS = {"tiny": (4,), "minilm": (6,), "smollm2": (15, 20, 30)}
 SEARCH_MDE, POINT = 0.0065, 0.01  # nDCG that 10,570 questions can show; a point of accuracy
 HOLDS, CONTRADICTED, OPEN = "holds", "contradicted", "open"
 NOT_RUN = "not run yet"
+FITS = {"unread": "unread texts", "searched": "searched paragraphs", "wikipedia": "paragraphs of Wikipedia"}
 # Of all texts of smollm2, cut after 256 tokens of minilm's tokenizer.
 READ_TOKENS, READ_TEXTS = 2_919_710, 89_215
 
@@ -55,7 +56,9 @@ def text(row: pd.Series) -> str:
 
 
 def _texts(rows: pd.DataFrame) -> str:
-    return "; ".join(f"{row.fit}, {row.texts:,} texts, p = {row.p:g}: {text(row)}" for _, row in rows.iterrows())
+    return "; ".join(
+        f"p = {row.p:g}, fitted on {row.texts:,} {FITS[row.fit]}: {text(row)}" for _, row in rows.iterrows()
+    )
 
 
 def _outcome(shown: bool, contradicted: bool) -> str:
@@ -101,7 +104,7 @@ def _trained_for_the_cosine(scores: pd.DataFrame) -> Answer | None:
     if rows.empty:
         return None
     above = rows[rows["gain_low"] > 0]
-    numbers = f"{len(above)} of {len(rows)} cells gain; the largest: {_texts(rows.loc[[rows['gain'].idxmax()]])}"
+    numbers = f"{len(above)} of {len(rows)} cells gain, most of all {_texts(rows.loc[[rows['gain'].idxmax()]])}"
     return Answer("E5", _outcome(bool((rows["gain_high"] <= 0).all()), len(above) > 0), numbers)
 
 
@@ -120,7 +123,7 @@ def _head(scores: pd.DataFrame) -> Answer | None:
     rows = chosen(scores, "linear head")
     outside = (rows["gain_low"] > POINT) | (rows["gain_high"] < -POINT)
     inside = (rows["gain_low"] >= -POINT) & (rows["gain_high"] <= POINT)
-    numbers = f"{int(inside.sum())} of {len(rows)} cells within a point, {int(outside.sum())} outside"
+    numbers = f"{int(inside.sum())} of {len(rows)} cells lie within a point, {int(outside.sum())} outside"
     return Answer("E6", _outcome(bool(inside.all()) and _whole(scores), bool(outside.any())), numbers)
 
 
@@ -167,7 +170,7 @@ def price(folder: Path = FOLDER) -> str:
     sizes = [size for name in missing if (size := encoder_size(name)) is not None]
     flops = READ_TOKENS * sum(size.forward(READ_TOKENS / READ_TEXTS) for size in sizes)
     hours = flops / CPU_FLOPS[False] / 3600
-    return f"the vectors of {' and '.join(missing)} take about {hours:.0f} hours of one core" if missing else ""
+    return f"the vectors of {', '.join(missing)} take about {hours:.0f} hours of one core" if missing else ""
 
 
 @dataclass(frozen=True)

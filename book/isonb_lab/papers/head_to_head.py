@@ -364,7 +364,8 @@ CLAIMS = (
                 arms=(ISOLAYER,),
             ),
             Prediction(
-                "as the paper prints it: IsoScore behind the layer as a share of an isotropic cloud's, less a half",
+                "the IsoScore that the paper's Table 2 prints behind its layer, as a share of what an isotropic cloud of "
+                "as many points and dimensions reads, less a half",
                 _printed_layer,
                 "greater",
                 decided_by="most",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from isonb.runtime.told import counted
 from isonb_lab.claims.verdicts import NOT_SEEN, NOT_TESTABLE, SEEN, UNTESTED, Judgement
 from isonb_lab.papers.studies import load_study
 from isonb_lab.places import RECORDINGS_FOLDER
@@ -17,7 +18,14 @@ from . import arms, deployed, dial, dose, evidence_methods, failed_runs, read_wh
 
 __all__ = ["PLANS", "Answer", "answers", "hypotheses", "text_of"]
 
-PLANS = ("evidence_plan", "dial_plan", "read_where_plan", "own_cells_plan", "deployed_plan", "real_models_plan")
+PLANS = {  # what each is called in prose
+    "evidence_plan": "evidence",
+    "dial_plan": "the dial",
+    "read_where_plan": "what is read",
+    "own_cells_plan": "the papers' own cells",
+    "deployed_plan": "the dial on unread text",
+    "real_models_plan": "larger models",
+}
 GRIDS = {  # whose runs answer a plan; a second phase has none before the first has chosen its options
     "read_where_plan": (("read_where", "full"),),
     "own_cells_plan": (("own_cells", "full"), ("own_cells_minilm", "full")),
@@ -82,7 +90,7 @@ def answers(judged: Mapping[str, Sequence[Judgement]]) -> list[Answer]:
             if name.startswith("claim"):
                 status, why = _of_claim(plan, of_claims.get(name))
             else:
-                status, why = known.get(name, (NOT_RUN, "no run of it is recorded"))
+                status, why = known.get(name, (NOT_RUN, "no run for it is recorded"))
             rows.append(Answer(plan, name, asks, status, why if status == ANSWERED or not cost else f"{why}; {cost}"))
     return rows
 
@@ -98,20 +106,21 @@ def price(plan: str) -> str:
     if not missing:
         return ""
     cost = estimate(missing)
-    return f"the plan's {cost.runs} runs that aren't recorded take about {cost.cpu_hours:.0f} hours of one core"
+    runs, hours = counted(cost.runs, "unrecorded run"), counted(round(cost.cpu_hours), "hour")
+    return f"the plan has {runs}, about {hours} of one core"
 
 
 def _of_claim(plan: str, verdict: Judgement | None) -> tuple[str, str]:
     """A claim that was planned: by the runs of the plan, not by those of another setting."""
     if verdict is None:
-        return NOT_RUN, "no run of it is recorded"
+        return NOT_RUN, "no run for it is recorded"
     if plan == "evidence_plan":
-        return ANSWERED, f"run as planned; the claim is {verdict.words}"
+        return ANSWERED, f"run as planned; verdict: {verdict.words}"
     lines = [part for part in verdict.predictions if part.prediction.treatment and part.outcome != NOT_TESTABLE]
     if not lines:
         return NOT_RUN, "no run at the paper's setting is recorded"
     if verdict.outcome in (SEEN, NOT_SEEN, UNTESTED):
-        return OPEN, "a part of it is run at the paper's setting"
+        return OPEN, "only a part of it was run at the paper's setting"
     return (OPEN if verdict.outcome in ("inconclusive", NOT_TESTABLE) else ANSWERED), verdict.words
 
 
@@ -126,8 +135,8 @@ def _of_doses() -> dict[str, tuple[str, str]]:
     return {
         name: (
             OPEN if "open" in outcomes else ANSWERED,
-            "; ".join(f"{outcome} on {' and '.join(where)}" for outcome, where in outcomes.items())
-            + "; not run on STS-B (minilm), whose run takes ten minutes",
+            "; ".join(f"{outcome} on {', '.join(where)}" for outcome, where in outcomes.items())
+            + "; not run on STS-B (minilm), where one run takes ten minutes",
         )
         for name, outcomes in results.items()
     }
@@ -140,29 +149,34 @@ def _of_evidence() -> dict[str, tuple[str, str]]:
     short = [suite for suite in longer.suites if evidence_methods.last_pass(longer, suite).high > arms.POINT / 2]
     gained = int((cells.low > arms.POINT).sum())
     anew = failed_runs.with_new_seeds()
-    shares = " against ".join(f"{item.estimate * item.n:.0f} of {item.n}" for item in (anew.methods, anew.plain))
+    methods, plain = (f"{item.estimate * item.n:.0f} of {item.n}" for item in (anew.methods, anew.plain))
     held = anew.methods.estimate < anew.plain.estimate and anew.p < 0.05
     cost = estimate(load_grid("evidence_istar", "full"))
     released = (FOLDER / "evidence_istar").is_dir()
     asked = (
-        (OPEN, "recorded and not judged yet")
+        (OPEN, "its runs are recorded and not judged yet")
         if released
         else (
             NOT_RUN,
-            f"{cost.runs} runs, {cost.cpu_hours:.0f} hours of one core; own_cells_plan asks for -5 to 5 in fewer",
+            f"it needs {cost.runs} runs, about {cost.cpu_hours:.0f} hours of one core; "
+            f"the plan of {PLANS['own_cells_plan']} asks about weights from -5 to 5 with fewer runs",
         )
     )
     return dict.fromkeys(RELEASED, asked) | {
         "H1": (
             OPEN,
-            f"{gained} of {len(cells)} cells gains a point; two tasks are asked for, and "
-            f"{' and '.join(short) or 'none'} was cut short",
+            f"{gained} of {len(cells)} cells gain a point; the plan asks for two tasks whose plain model has stopped "
+            f"gaining, and training was cut short on {' and '.join(short) or 'none'}",
         ),
         "H2": (
             ANSWERED if held else OPEN,
-            f"{'holds' if held else 'open'}: {shares} runs failed (p = {anew.p:.3f}); STS-B at 2e-4 not run",
+            f"{'holds' if held else 'open'}: {methods} runs failed with CosReg and {plain} with plain training "
+            f"(p = {anew.p:.3f}); not run on STS-B at 2e-4",
         ),
-        "H3": (NOT_RUN, "needs plain training as long as IsoLayer's second phase; read_where_plan asks again"),
+        "H3": (
+            NOT_RUN,
+            "it needs plain training as long as IsoLayer's second phase; the plan of what is read asks again",
+        ),
     }
 
 
@@ -176,7 +190,12 @@ def _of_read_where() -> dict[str, tuple[str, str]]:
     """R1 to R4, W1, W2, F1, F2 and H3 of what is read, over the places where each was asked."""
     outcomes = {}
     for asked, rows in read_where.answers(read_where.runs()).groupby("name"):
-        why = "; ".join(f"{row['outcome']} ({row['where']}: {row['why']})" for row in rows.to_dict("records"))
+        why = "; ".join(
+            f"{row['why']} ({row['where']})"
+            if row["why"] == read_where.NOT_RUN
+            else f"{row['outcome']} ({row['where']}: {row['why']})"
+            for row in rows.to_dict("records")
+        )
         waits, run = (rows["outcome"] == "open").any(), (rows["why"] != read_where.NOT_RUN).any()
         outcomes[str(asked)] = (OPEN if waits and run else NOT_RUN if waits else ANSWERED, why)
     return outcomes
@@ -187,7 +206,9 @@ def _of_deployed() -> dict[str, tuple[str, str]]:
     results = deployed.answers(deployed.read())
     status = {deployed.OPEN: OPEN, deployed.HOLDS: ANSWERED, deployed.CONTRADICTED: ANSWERED}
     return {
-        item.name: (NOT_RUN if item.why == deployed.NOT_RUN else status[item.outcome], f"{item.outcome}: {item.why}")
+        item.name: (NOT_RUN, item.why)
+        if item.why == deployed.NOT_RUN
+        else (status[item.outcome], f"{item.outcome}: {item.why}")
         for item in results
     }
 

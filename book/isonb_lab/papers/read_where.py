@@ -253,14 +253,14 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) ->
     moved = (treated["p"] <= 1 - LEVEL) & (treated["gain"].abs() >= POINT)
     seen = treated["equivalent"].astype(bool) | (treated["detectable"] <= POINT)
     outcome = "contradicted" if moved.any() else "holds" if seen.all() else "open"
-    answers.append(Judged("R2", outcome, f"largest change of a level: {best:.1f} points"))
+    answers.append(Judged("R2", outcome, f"the largest change of a level is {best:.1f} points"))
     outside = (treated["gain low"] > POINT) | (treated["gain high"] < -POINT)
     outcome = "contradicted" if outside.any() else "holds" if treated["equivalent"].all() else "open"
-    text = f"{int(treated['equivalent'].sum())} of {len(treated)} levels within one point"
+    text = f"{int(treated['equivalent'].sum())} of {len(treated)} levels lie within one point"
     answers.append(Judged("R3", outcome, text))
     ends = treated.sort_values("reached")
     apart = bool((ends["reached low"].to_numpy()[1:] > ends["reached high"].to_numpy()[:-1]).all())
-    span = f"{ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
+    span = f"from {ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
     outcome = "holds" if apart else "contradicted" if table["seeds"].min() >= seeds else "open"
     return [*answers, Judged("R4", outcome, span)]
 
@@ -325,7 +325,7 @@ def _fewer(table: pd.DataFrame, arms: Sequence[str]) -> tuple[str, str]:
     by_arm = table.set_index("arm")
     lower = [arm for arm in arms if by_arm["p"][arm] <= 1 - LEVEL and by_arm["share"][arm] < by_arm["share"]["plain"]]
     seeds = int(table["seeds"].min())
-    text = f"{len(lower)} of {len(arms)} arms fail significantly less, {seeds} of {FAILING} seeds"
+    text = f"{len(lower)} of {len(arms)} arms fail significantly less, on {seeds} of {FAILING} seeds"
     high = any(by_arm["share"][arm] >= by_arm["share"]["plain"] for arm in arms)
     outcome = "holds" if len(lower) == len(arms) else "contradicted" if high and seeds >= FAILING else "open"
     return outcome, text

@@ -94,4 +94,4 @@ def test_every_row_cites_the_plan_as_it_was():
 def test_a_table_that_is_not_there_and_its_price(tmp_path):
     with pytest.raises(InputError, match="there must be a recorded table"):
         deployed.read(tmp_path)
-    assert "tiny and minilm and smollm2 take about 3 hours" in deployed.price(tmp_path)
+    assert "tiny, minilm, smollm2 take about 3 hours" in deployed.price(tmp_path)
