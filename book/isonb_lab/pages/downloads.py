@@ -57,6 +57,15 @@ def lines() -> str:
     return f"unzip {ARCHIVE} && cd {FOLDER}\npip install {expected}\njupyter lab notebooks"
 
 
+def audit_line() -> str:
+    """How to install the module with its audit from the folder of these pages, in one line.
+
+    >>> print(audit_line())
+    pip install './isonb-...whl[audit]'
+    """
+    return "pip install " + " ".join(f"'{requirement}'" for requirement in requirements("path", f"./{WHEEL}", "audit"))
+
+
 def notebooks(book: Book, solutions: bool) -> dict[str, Any]:
     """The notebooks of the archive by their place in it; without ``solutions`` those for students alone."""
     index, made = Index(book), {}

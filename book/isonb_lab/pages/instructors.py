@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -12,29 +13,57 @@ from isonb_lab.pages.chapters import Chapter
 
 EXERCISE = 10  # minutes planned for one exercise
 WORDS = 160  # of prose read in a minute, with the pictures between them
-THREAD = (
-    "foundations/clouds_and_cones",
-    "foundations/measuring_isotropy",
-    "foundations/a_number_needs_its_n",
-    "results/three_readers",
-    "results/the_dial",
-    "papers/four_recipes",
-    "results/head_to_head",
-    "results/dose",
-    "practice/audit_your_model",
-    "practice/use_it_in_training",
-)
-DONE = (2, 2, 1, 1, 0, 1, 1, 0, 1, 0)  # exercises of each in the longest path
-PATHS: dict[int, dict[str, int]] = {
-    45: {
-        "foundations/clouds_and_cones": 1,
-        "foundations/a_number_needs_its_n": 1,
-        "practice/audit_your_model": 0,
-    },
-    90: dict.fromkeys(THREAD, 0) | {"foundations/clouds_and_cones": 1, "foundations/a_number_needs_its_n": 1},
-    180: dict(zip(THREAD, DONE, strict=True)),
+
+
+@dataclass(frozen=True)
+class Path:
+    """A class: its chapters in order, each with the labels of the exercises that are done, and its exit ticket."""
+
+    pages: dict[str, tuple[str, ...]]
+    ticket: str
+
+
+PATHS = {
+    45: Path(
+        {
+            "foundations/clouds_and_cones": ("ex-cones-predict",),
+            "foundations/a_number_needs_its_n": ("ex-n-rounder",),
+            "practice/audit_your_model": (),
+        },
+        "Your model gives two texts that have nothing in common a cosine of 0.8. What do you measure before you choose "
+        "a threshold? (The floor: the cosine that 1% of unrelated pairs pass, on texts of your own.)",
+    ),
+    90: Path(
+        {
+            "foundations/clouds_and_cones": ("ex-cones-predict",),
+            "foundations/measuring_isotropy": ("ex-measuring-sketch",),
+            "foundations/a_number_needs_its_n": ("ex-n-rounder",),
+            "results/three_readers": ("ex-readers-mean",),
+            "results/the_dial": (),
+        },
+        "Name one change of a cloud that a cosine notices and a trained classifier doesn't. Then name one number that "
+        "you would ask for before you whiten anything. (The mean taken off. How loud the loudest token is, or how many "
+        "rows the score was measured on.)",
+    ),
+    180: Path(
+        {
+            "foundations/clouds_and_cones": ("ex-cones-predict", "ex-cones-threshold"),
+            "foundations/measuring_isotropy": ("ex-measuring-predict", "ex-measuring-half"),
+            "foundations/a_number_needs_its_n": ("ex-n-rounder",),
+            "results/three_readers": ("ex-readers-mean",),
+            "results/the_dial": (),
+            "papers/four_recipes": ("ex-recipes-bars",),
+            "results/head_to_head": ("ex-versus-seeds",),
+            "results/dose": (),
+            "practice/audit_your_model": ("ex-audit-int8",),
+            "practice/use_it_in_training": (),
+        },
+        "A paper reports that its loss raised IsoScore from 0.01 to 0.03 and the accuracy by 0.4 points on one seed. "
+        "Name three things to ask for. (More seeds with an interval; what a round cloud of the same size reads; which "
+        "vectors the loss moved, and which the classifier reads.)",
+    ),
 }
-"""Minutes of a path: its chapters in order, and how many exercises of each are done."""
+"""A class by its minutes."""
 
 Records = Sequence[tuple[Chapter, Mapping[str, Any]]]
 
@@ -43,9 +72,10 @@ def _text(chapter: Chapter) -> str:
     return "\n".join(cell.source for cell in chapter.cells.cells if cell.cell_type == "markdown")
 
 
-def exercises(chapter: Chapter) -> int:
-    """How many exercises a chapter has."""
-    return len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", _text(chapter), re.MULTILINE))
+def exercises(chapter: Chapter) -> dict[str, str]:
+    """The exercises of a chapter, their titles by their labels."""
+    found = re.findall(r"^[`:]{3,}\{exercise-start\} (.*?)(?: · \w+)?\n:label: (\S+)", _text(chapter), re.MULTILINE)
+    return {label: title for title, label in found}
 
 
 def minutes(chapter: Chapter) -> int:
@@ -57,15 +87,15 @@ def teaching_page(records: Records) -> str:
     """Markdown: a table of each path, a table of the chapters, and on what they were measured."""
     by_name = {chapter.name.removeprefix("book/"): (chapter, run) for chapter, run in records}
     lines = []
-    for length, plan in PATHS.items():
-        if set(plan) <= set(by_name):
-            lines += _path(length, [(*by_name[name], count) for name, count in plan.items()])
+    for length, path in PATHS.items():
+        if set(path.pages) <= set(by_name):
+            lines += _path(length, [(*by_name[name], labels) for name, labels in path.pages.items()], path.ticket)
     lines += ["## What each chapter takes", ""]
     for part, of_part in groupby(records, lambda record: record[0].name.removeprefix("book/").partition("/")[0]):
         lines += [f"**{part.capitalize()}**", ""]
         lines += ["| chapter | minutes to read | exercises | seconds to run | memory, MiB |", "|---|--:|--:|--:|--:|"]
         for chapter, run in of_part:
-            text = f"{minutes(chapter)} | {exercises(chapter) or '–'} | {run['seconds']:.0f}"
+            text = f"{minutes(chapter)} | {len(exercises(chapter)) or '–'} | {run['seconds']:.0f}"
             lines.append(f"| {status.link(chapter)} | {text} | {run.get('peak_mib') or '–'} |")
         lines.append("")
     lines += [
@@ -77,13 +107,13 @@ def teaching_page(records: Records) -> str:
     return "\n".join(lines)
 
 
-def _path(length: int, plan: Sequence[tuple[Chapter, Mapping[str, Any], int]]) -> list[str]:
+def _path(length: int, plan: Sequence[tuple[Chapter, Mapping[str, Any], Sequence[str]]], ticket: str) -> list[str]:
     lines = [f"## {length} minutes", ""]
-    lines += ["| chapter | minutes to read | exercises | seconds to run |", "|---|--:|--:|--:|"]
-    for chapter, run, count in plan:
-        done = f"{count} of {exercises(chapter)}" if count else "–"
+    lines += ["| chapter | minutes to read | exercises | seconds to run |", "|---|--:|---|--:|"]
+    for chapter, run, labels in plan:
+        done = ", ".join(f"*{exercises(chapter)[label]}*" for label in labels) or "–"
         lines.append(f"| {status.link(chapter)} | {minutes(chapter)} | {done} | {run['seconds']:.0f} |")
-    total = sum(minutes(chapter) + EXERCISE * count for chapter, _, count in plan)
+    total = sum(minutes(chapter) + EXERCISE * len(labels) for chapter, _, labels in plan)
     wait = sum(round(run["seconds"]) for _, run, _ in plan)
     text = f"Reading and exercises: {total} of {length} minutes, at {EXERCISE} an exercise; the rest is talk."
-    return [*lines, "", f"{text} Running it all takes {wait} seconds.", ""]
+    return [*lines, "", f"{text} Running it all takes {wait} seconds.", "", f"**Exit ticket.** {ticket}", ""]

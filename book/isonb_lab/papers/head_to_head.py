@@ -364,8 +364,8 @@ CLAIMS = (
                 arms=(ISOLAYER,),
             ),
             Prediction(
-                "the IsoScore that the paper's Table 2 prints behind its layer, as a share of what an isotropic cloud of "
-                "as many points and dimensions reads, less a half",
+                "the IsoScore that the paper's Table 2 prints behind its layer, as a share of what an isotropic cloud "
+                "of as many points and dimensions reads, less a half",
                 _printed_layer,
                 "greater",
                 decided_by="most",
