@@ -16,11 +16,14 @@ from isonb.checks import check_values
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.products import gram
 from isonb.numerics.rows import center_rows, row_count
-from isonb.numerics.scale import ordinary, square_norms, unit_sized
+from isonb.numerics.scale import unit_sized
 
 
 def _square(matrix: Tensor) -> Tensor:
-    return square_norms(matrix).sum(-1)
+    if matrix.requires_grad and torch.is_grad_enabled():
+        return matrix.square().sum((-2, -1))
+    norm: Tensor = torch.linalg.vector_norm(matrix, dim=(-2, -1))
+    return norm.square()
 
 
 def _trace(matrix: Tensor) -> Tensor:
@@ -30,16 +33,6 @@ def _trace(matrix: Tensor) -> Tensor:
 def _usable(trace: Tensor) -> Tensor:
     """Where a trace can be divided by: not zero, negative, below the smallest normal number, infinite or NaN."""
     return (trace > torch.finfo(trace.dtype).tiny) & (trace < torch.inf)
-
-
-def _concentration(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Purity and trace (...) of a matrix (..., d, d); its values are looked at in the pass that adds up its squares."""
-    trace, lengths = _trace(matrix), torch.linalg.vector_norm(matrix.detach(), dim=-1)
-    unit = matrix if check_values(matrix) and ordinary(lengths) else unit_sized(matrix)
-    usable = _usable(trace)
-    squares = lengths.square().sum(-1) if unit is matrix and not matrix.requires_grad else _square(unit)
-    share = squares / torch.where(usable, _trace(unit), 1.0).square()
-    return torch.where(usable, share, 1.0), trace
 
 
 class _Parts(NamedTuple):
@@ -55,29 +48,30 @@ class _Parts(NamedTuple):
 
 
 def _parts(x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, few: bool) -> _Parts:
-    y, n = center_rows(x, mask)[0], row_count(x, mask)
+    y, n = center_rows(x, mask)[0], x.shape[-2] if mask is None else row_count(x, mask).clamp_min(2)
     small, product = gram(y if few else y.mT), None
-    share = (1 - zeta) / (n - 1).clamp_min(1)
+    share = (1 - zeta) / (n - 1)
     total = 0.0 if base is None else _trace(base)
     trace = share * _trace(small) + zeta * total
-    usable = _usable(trace)
-    inverse = usable / torch.where(usable, trace, 1.0)
+    inverse = trace.reciprocal().nan_to_num(0.0, 0.0).clamp_min(0)  # 0 where there is nothing to divide by
     scale, weight = share * inverse, zeta * inverse
-    small = torch.where(usable[..., None, None], small * scale[..., None, None], 0.0)
+    small = (small * scale[..., None, None]).nan_to_num(0.0, 0.0)
     rest: Tensor | float = 0.0
     if base is not None and few:
         product = y @ base
-        rest = 2 * scale * weight * (product * y).sum((-2, -1)) + _concentration(base)[0] * (weight * total) ** 2
+        crossed = scale * weight * (product * y).sum((-2, -1))
+        rest = _square(base * weight[..., None, None]).add(crossed, alpha=2)
     elif base is not None:
         small = torch.addcmul(small, base, weight[..., None, None])
-    return _Parts(y, small, product, scale, weight, torch.where(usable, rest + _square(small), 1.0), trace)
+    return _Parts(y, small, product, scale, weight, torch.where(inverse > 0, rest + _square(small), 1.0), trace)
 
 
 def _slope(grad: Tensor, parts: _Parts, few: bool) -> Tensor:
     """The gradient 4 scale (y P - q y) times grad. Its columns sum to zero: the centring needs no step of its own."""
     factor = (4 * parts.scale * grad)[..., None, None]
     small = parts.small * factor
-    out = torch.addcmul(small @ parts.y if few else parts.y @ small, parts.y, -factor * parts.purity[..., None, None])
+    out = small @ parts.y if few else parts.y @ small
+    out = torch.addcmul(out, parts.y, factor * parts.purity[..., None, None], value=-1)
     if parts.product is None:
         return out
     return torch.addcmul(out, parts.product, factor * parts.weight[..., None, None])
@@ -94,10 +88,13 @@ class _Purity(torch.autograd.Function):
         ctx.save_for_backward(x, mask, base, *parts)
         ctx.options = zeta, few
         ctx.mark_non_differentiable(parts.trace)
+        ctx.set_materialize_grads(False)
         return parts.purity, parts.trace
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor | None, _: Tensor) -> tuple[Tensor | None, ...]:
+        if grad is None:  # the purity was not used
+            return (None,) * 5
         x, mask, base, *saved = ctx.saved_tensors
         zeta, few = ctx.options
         # a second derivative asks for the graph: compute the parts again, this time recorded
@@ -123,7 +120,10 @@ def purity(x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tenso
 
 def purity_of(matrix: Tensor) -> Tensor:
     """The purity (...) of a covariance matrix (..., d, d); 1 where its trace is not positive."""
-    q, trace = _concentration(matrix)
+    trace = _trace(matrix)
+    usable = _usable(trace)
+    share = _square(matrix / torch.where(usable, trace, 1.0)[..., None, None])
+    q = torch.where(usable, share, 1.0)
     if check_values(matrix):
         _refuse_flat(trace, q, "the covariance must not be zero")
     return q

@@ -30,13 +30,12 @@ def center_rows(x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """
     if x.shape[-2] == 0:
         return x, x.sum(-2)
-    n = row_count(x, mask).clamp_min(1)[..., None, None]
     if mask is None:
         first = x[..., :1, :]
         moved = x - first
-        mean = moved.sum(-2, keepdim=True) / n
+        mean = moved.sum(-2, keepdim=True) / x.shape[-2]
         return moved.sub_(mean), (first + mean).squeeze(-2)  # new memory costs more than the difference
-    rows = mask.unsqueeze(-1)
+    n, rows = row_count(x, mask).clamp_min(1)[..., None, None], mask.unsqueeze(-1)
     place = mask.int().argmax(-1)[..., None, None].expand(*x.shape[:-2], 1, x.shape[-1])
     first = x.gather(-2, place)
     moved = torch.where(rows, x - first, 0.0)

@@ -76,7 +76,7 @@ class Sent(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
         self.count["waits"] += name in self.WAITS
-        self.count["operators"] += not func.is_view and name != "detach"
+        self.count["operators"] += not func.is_view and name not in ("detach", "empty")
         return func(*args, **(kwargs or {}))
 
 
