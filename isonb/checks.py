@@ -124,21 +124,6 @@ def validated(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def uncompiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a function whose steps depend on values: :func:`torch.compile` leaves it out, by a break of its graph."""
-    disabled: list[Callable[P, R]] = []  # made when first needed: it imports the compiler, which takes seconds
-
-    @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not torch.compiler.is_compiling():
-            return function(*args, **kwargs)
-        if not disabled:
-            disabled.append(torch.compiler.disable(function))  # type: ignore[no-untyped-call]
-        return disabled[0](*args, **kwargs)
-
-    return wrapped
-
-
 def check_overflow(value: Tensor, power: str = "squared scale", points: Tensor | None = None) -> Tensor:
     """``value`` as it is; :class:`DegenerateError` where the points were too large for their dtype to hold it.
 

@@ -140,5 +140,5 @@ def _first_rise(whole: Tensor, whole_log: Tensor, sums: Tensor, logs: Tensor, lo
     tail_log = whole_log[..., low:high, None] - logs[..., None, : len(i)]
     total = tail + i * torch.exp(tail_log / tail)
     rises = (total[..., :-1] < total[..., 1:]) & (i[1:] < length.unsqueeze(-1))
-    rises_at_all, first = rises.max(-1)
-    return torch.where(rises_at_all, first + 1, (length - 1).clamp_min(0))
+    rises_at_all, first = rises.byte().max(-1)  # of bool values inductor writes code that does not compile
+    return torch.where(rises_at_all > 0, first + 1, (length - 1).clamp_min(0))

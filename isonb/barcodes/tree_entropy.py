@@ -12,6 +12,7 @@ from torch import Tensor
 
 from isonb.barcodes.entropy import persistent_entropy, prominent_bars
 from isonb.barcodes.inputs import tree_edges
+from isonb.barcodes.trees import spanning_forest
 from isonb.checks import nonnegative
 from isonb.numerics.distances import edge_length_grad, edge_lengths, lengths_between, numbered
 from isonb.numerics.scale import precise
@@ -51,6 +52,16 @@ def tree_entropy_and_share(clouds: Tensor, mask: Tensor | None, choice: Choice) 
         clouds, *tree_edges(clouds, mask), choice
     )
     return both
+
+
+def forest_entropy(points: Tensor, labels: Tensor, least: int, choice: Choice) -> tuple[Tensor, Tensor, Tensor]:
+    """The same (C,) of the rows of each label of ``least`` points (n, d) or more, and which of them are real (C,).
+
+    Nothing waits for the device; C is the number of labels that there could be.
+    """
+    edges, real = spanning_forest(points, labels, least)
+    both: tuple[Tensor, Tensor] = _TreeEntropy.apply(points.unsqueeze(0), edges, real, None, choice)  # type: ignore[no-untyped-call]
+    return *both, real.any(-1)
 
 
 def _chosen(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor]:
@@ -93,7 +104,10 @@ def value_and_slopes(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor, Tens
 
 
 class _TreeEntropy(torch.autograd.Function):
-    """Of clouds (C, m, d) with the edges (C, m-1, 2) of their trees, and which of those are real, None for all."""
+    """Of clouds (C, m, d) with the edges (C, m-1, 2) of their trees, and which of those are real, None for all.
+
+    Of one cloud (1, m, d) there may be several choices of real ones (C, m-1).
+    """
 
     @staticmethod
     def forward(
@@ -115,7 +129,7 @@ class _TreeEntropy(torch.autograd.Function):
         if torch.is_grad_enabled():
             value = entropy_term(_bars(edge_lengths(clouds, edges), real), ctx.choice)
             return *torch.autograd.grad(value, clouds, grad, create_graph=True), None, None, None, None
-        slopes = (slopes * grad.unsqueeze(-1)).flatten()
+        slopes = (slopes * grad.unsqueeze(-1)).sum_to_size(edges.shape[:-1]).flatten()
         return edge_length_grad(clouds.flatten(0, 1), ends, lengths, slopes).view_as(clouds), None, None, None, None
 
 

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.compiled_prim import prim
-from isonb.barcodes.parallel_trees import joined, mask_pairs, parallel_trees
+from isonb.barcodes.parallel_trees import FAR, joined, mask_pairs, parallel_trees
 from isonb.barcodes.product_trees import by_product
 from isonb.numerics.compiled import can_compile
 from isonb.numerics.dispatch import tree_algorithm
-from isonb.numerics.distances import localized, squared_distances
+from isonb.numerics.distances import lengths_between, localized, numbered, squared_distances
 from isonb.numerics.nearest import Search, squared_gaps
 from isonb.numerics.scale import largest, power_of_two, precise
 
@@ -45,11 +45,26 @@ def spanning_tree(x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor
     if points.dtype == torch.float64:  # squares of float32 fit float64 as they are
         unit = power_of_two(largest(points, (-2, -1)))
         points = points / unit
-    edges, lengths = ALGORITHMS[tree_algorithm(points)](points, real)
+    whole = torch.compiler.is_compiling() and points.device.type == "cpu"  # to the compiler one operator
+    edges, lengths = torch.ops.isonb.trees(points, real) if whole else ALGORITHMS[tree_algorithm(points)](points, real)
     edges = edges.view(*x.shape[:-2], x.shape[-2] - 1, 2)
     if lengths is None:
         return edges, None
     return edges, (lengths if unit is None else lengths.mul_(unit.squeeze(-1))).view(edges.shape[:-1])
+
+
+@torch.library.custom_op("isonb::trees", mutates_args=(), schema="(Tensor x, Tensor? real) -> (Tensor, Tensor)")
+def _trees(points: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    edges, lengths = ALGORITHMS[tree_algorithm(points)](points, real)
+    if lengths is None:
+        lengths = lengths_between(points.flatten(0, 1), numbered(edges, points.shape[1])).view(edges.shape[:-1])
+    return edges, lengths.to(points.dtype)
+
+
+@_trees.register_fake
+def _(points: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    b, n, _ = points.shape
+    return points.new_empty(b, n - 1, 2, dtype=torch.long), points.new_empty(b, n - 1)
 
 
 def longest_first(edges: Tensor, lengths: Tensor, real: Tensor | None, n: int) -> Tree:
@@ -73,8 +88,31 @@ def tree_of_distances(matrix: Tensor, mask: Tensor | None = None) -> Tensor:
     return edges.view(*matrix.shape[:-2], n - 1, 2)
 
 
+def spanning_forest(x: Tensor, labels: Tensor, least: int) -> tuple[Tensor, Tensor]:
+    """Edges (1, n-1, 2) that hold the tree of each label's rows of x (n, d), and which are of whose (C, n-1).
+
+    Of C = n // least labels, as many as can have ``least`` rows; one that has fewer, or isn't there, has no edge.
+    Nothing waits for the device.
+    """
+    alike = labels.unsqueeze(1) == labels
+    first, node = alike.int().argmax(1), torch.arange(len(x), device=x.device)
+    counted = alike.sum(1) >= least
+    place = ((first == node) & counted).cumsum(0)[first]
+    edges = parallel_trees(_weights(x.detach().unsqueeze(0), None).masked_fill_(~alike, FAR))
+    number = (edges[..., 0] * len(x) + edges[..., 1]).sort(-1).values  # of equal lengths the first is the longer
+    low, high = (number // len(x))[0], (number % len(x))[0]
+    owner = torch.where(alike[low, high] & counted[low], place[low], 0)
+    return torch.stack((low, high), -1).unsqueeze(0), owner == torch.arange(
+        1, len(x) // least + 1, device=x.device
+    ).unsqueeze(1)
+
+
 def _in_parallel(points: Tensor, real: Tensor | None) -> tuple[Tensor, None]:
-    """On the CPU by differences, elsewhere by a product."""
+    return parallel_trees(mask_pairs(_weights(points, real), real)), None
+
+
+def _weights(points: Tensor, real: Tensor | None) -> Tensor:
+    """Symmetric (b, n, n): on the CPU by differences, elsewhere by a product."""
     b, n, _ = points.shape
     exact = precise(points)
     if points.device.type == "cpu":
@@ -82,7 +120,7 @@ def _in_parallel(points: Tensor, real: Tensor | None) -> tuple[Tensor, None]:
         weights = squared_gaps(exact, torch.arange(n), torch.arange(n).expand(b, n, n))
     else:
         weights = squared_distances(localized(exact, real)).to(points.dtype)
-    return parallel_trees(mask_pairs(torch.minimum(weights, weights.mT), real)), None
+    return torch.minimum(weights, weights.mT)
 
 
 def _by_neighbours(points: Tensor, real: Tensor | None) -> Tree:

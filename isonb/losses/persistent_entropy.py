@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.rips import barcode_of
-from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy_and_share
-from isonb.checks import check_points, labels_of, uncompiled, validated
+from isonb.barcodes.tree_entropy import Choice, entropy_term, forest_entropy, tree_entropy_and_share
+from isonb.checks import check_points, check_values, labels_of, validated
 from isonb.losses.common import POOLED, Loss
 from isonb.numerics.distributed import Group, all_rows
 from isonb.options import option
@@ -69,9 +69,9 @@ class PersistentEntropyLoss(Loss):
 
     Shapes: points (n, d), labels (n,) integer or None for one group; returns a scalar, of weight 1 at least minus the
     sum of the logarithms of the numbers of bars (without a bound where ``in_cluster`` lengthens bars). Selection and
-    pairing are constants. The rows of all processes are gathered. Which labels and which tree there are depends on
-    values, so :func:`torch.compile` leaves this loss out: the graph breaks here (``fullgraph=True`` refuses), and it
-    runs as it does uncompiled.
+    pairing are constants. The rows of all processes are gathered. Where values aren't looked at, on an accelerator
+    or compiled, nothing waits to learn which labels there are: one spanning forest holds the trees of all (not with
+    ``max_dim`` above 0).
 
     >>> import isonb, torch
     >>> loss = isonb.PersistentEntropyLoss(select=False)
@@ -102,7 +102,6 @@ class PersistentEntropyLoss(Loss):
     weight: float = option(1.0, "weight of the whole; above 0 raises the entropy")
     group: Group = option("world", POOLED)
 
-    @uncompiled
     @validated
     def forward(self, points: Tensor, labels: Tensor | None = None) -> Tensor:
         """Points (n, d), integer labels (n,) or None for one group; returns a scalar."""
@@ -110,10 +109,16 @@ class PersistentEntropyLoss(Loss):
         self.logged = {}
         if labels is not None:
             labels = all_rows(labels_of(labels, len(points)).to(points.device), self.group)
-        clouds, mask = padded_groups(all_rows(points, self.group), labels, max(2, self.min_points))
+        points, least = all_rows(points, self.group), max(2, self.min_points)
+        choice = Choice(self.select, self.keep_breaking, self.in_cluster_sign * self.in_cluster, self.normalize)
+        if labels is not None and self.max_dim == 0 and len(points) >= least and not check_values(points):
+            total, share, present = forest_entropy(points, labels, least, choice)
+            count = present.sum().clamp_min(1)
+            self.logged = {"entropy_share": share.sum() / count}
+            return -self.weight * (total.sum() if self.reduction == "sum" else total.sum() / count)
+        clouds, mask = padded_groups(points, labels, least)
         if clouds.shape[0] == 0:
             return clouds.sum()
-        choice = Choice(self.select, self.keep_breaking, self.in_cluster_sign * self.in_cluster, self.normalize)
         total, share = tree_entropy_and_share(clouds, mask, choice)
         self.logged = {"entropy_share": share.mean()}
         for bars in _loops(clouds, mask, self.max_dim) if self.max_dim > 0 else ():

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import check_points, check_values, uncompiled, validated
+from isonb.checks import check_points, check_values, validated
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, from_first
@@ -27,7 +27,7 @@ class SIGRegLoss(Loss):
     """SIGReg (LeJEPA, 2025): ``weight`` times :func:`isonb.losses.sigreg.sigreg_penalty` along random directions.
 
     Each call draws new directions from torch's generator, the first process for all; with a ``seed`` they are the same
-    in every call. Under :func:`torch.compile` the graph breaks where they are drawn.
+    in every call.
 
     >>> import isonb, torch
     >>> loss = isonb.SIGRegLoss()
@@ -170,7 +170,6 @@ def _rows(s: Tensor) -> int:
 
 
 @validated
-@uncompiled
 def random_directions(
     dims: int,
     count: int,
@@ -190,5 +189,20 @@ def random_directions(
     """
     if dims < 1 or count < 1:
         fail(ShapeError, "dims and count must be at least 1", (dims, count), "A thousand directions are usual.")
-    generator = None if seed is None else torch.Generator().manual_seed(seed)
-    return from_first(unit_rows(torch.randn(count, dims, generator=generator)).to(device), group)
+    return from_first(unit_rows(_normal(count, dims, seed)).to(device), group)
+
+
+@torch.library.custom_op(
+    "isonb::normal",
+    mutates_args=(),
+    schema="(int n, int d, int? seed) -> Tensor",
+    tags=(torch.Tag.nondeterministic_seeded,),
+)
+def _normal(n: int, d: int, seed: int | None) -> Tensor:
+    """Drawn on the CPU; to a compiler one operator, since it knows no generators."""
+    return torch.randn(n, d, generator=None if seed is None else torch.Generator().manual_seed(seed))
+
+
+@_normal.register_fake
+def _(n: int, d: int, seed: int | None) -> Tensor:
+    return torch.empty(n, d)

@@ -10,6 +10,7 @@ from support import assert_same, check_gradient, nasty, normal, some_mask
 
 from isonb.barcodes.inputs import tree_edges
 from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy, value_and_slopes
+from isonb.checks import strict
 from isonb.losses import PersistentEntropyLoss
 from isonb.numerics.distances import edge_lengths
 
@@ -55,6 +56,19 @@ def test_float32_equals_float64(n, d, rule, seed):
         bars = edge_lengths(points, edges)
         found.append(value_and_slopes(bars, rule._replace(select=False)))  # which bars are kept may hang on rounding
     assert_same(found[0], found[1], rtol=1e-5, atol=1e-5, dtype=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rule", [{}, {"in_cluster": 0.7, "reduction": "mean"}, {"normalize": True, "min_points": 2}])
+def test_labels_give_the_same_by_one_forest_that_nothing_waits_for(kind, rule):
+    x, labels = nasty(normal(1, 41, 3), kind)[0], torch.randint(-2, 5, (41,), generator=torch.manual_seed(3))
+    results = []
+    for look in (True, False):
+        loss, leaf = PersistentEntropyLoss(**rule), x.clone().requires_grad_()
+        with strict(look):
+            value = loss(leaf, labels)
+        results.append((value, *torch.autograd.grad(value, leaf), loss.logged.get("entropy_share", torch.zeros(()))))
+    assert_same(*results, rtol=1e-9)
 
 
 @pytest.mark.parametrize("select", [True, False])
