@@ -162,17 +162,21 @@ def lidar(views: Tensor, delta: float = 1e-4) -> Tensor:
         fail(InputError, "delta must be at least 0", delta, "1e-4 is the default.")
     exact = precise(views)
     deviations, means = center_rows(exact)
-    within = torch.einsum("oqd,oqe->de", deviations, deviations) / (len(views) * (views.shape[1] - 1))
-    between = center_rows(means)[0]
-    return spread_of_objects(within, between.mT @ between / (len(views) - 1), delta).to(views.dtype)
+    within = gram(deviations.flatten(0, 1).mT) / (len(views) * (views.shape[1] - 1))
+    between = center_rows(means)[0] / (len(views) - 1) ** 0.5
+    return spread_of_objects(within, between, delta, factor=True).to(views.dtype)
 
 
-def spread_of_objects(within: Tensor, between: Tensor, delta: float) -> Tensor:
-    """:func:`lidar` of the two covariances (d, d)."""
+def spread_of_objects(within: Tensor, between: Tensor, delta: float, *, factor: bool = False) -> Tensor:
+    """:func:`lidar` of the two covariances (d, d), or with a ``factor`` F (objects, d) of the second, F^T F."""
     eye = torch.eye(len(within), dtype=within.dtype, device=within.device)
     root, failed = torch.linalg.cholesky_ex(within + delta * eye)
-    half = torch.linalg.solve_triangular(torch.where(failed > 0, eye, root), between, upper=False)
-    ratio = torch.linalg.solve_triangular(torch.where(failed > 0, eye, root), half.mT, upper=False)
+    root = torch.where(failed > 0, eye, root)
+    half = torch.linalg.solve_triangular(root, between.mT, upper=False)
+    if factor:
+        ratio = gram(half.mT if len(between) < len(within) else half)  # the others of their eigenvalues are 0
+    else:
+        ratio = torch.linalg.solve_triangular(root, half.mT, upper=False)
     values = torch.linalg.eigvalsh(unit_sized((ratio + ratio.mT) / 2)).clamp_min(0)
     total = values.sum(-1)
     if check_values(values) and not bool((failed == 0) & (total > 0) & total.isfinite()):
