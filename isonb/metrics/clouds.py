@@ -20,6 +20,12 @@ from isonb.streaming.streams import Average, Skewness, UnitSums
 from isonb.streaming.traces import LengthMoments
 
 
+def _squares_of(summary: Moments) -> Tensor:
+    """Sum (d, d) of x x^T over all points: n cov_n + n mean mean^T."""
+    count, mean, scatter = summary.state_tensors()
+    return scatter.addr(mean, count * mean)
+
+
 def _values_of(second_moment: Tensor, most: int) -> Tensor:
     """Eigenvalues (d), descending, of which ``most`` can be above 0: what is rounding is 0."""
     values = torch.linalg.eigvalsh(second_moment).flip(-1)
@@ -107,9 +113,8 @@ class Anisotropy(Streaming):
         self.k, self.center, self.alone, self.least = k, center, alone, 2 if center else 1
 
     def _value(self, summary: Moments) -> Tensor:
-        count, mean, scatter = summary.state_tensors()
-        matrix = scatter if self.center else scatter.addr(mean, count * mean)
-        return self._of(_cloud_of(matrix, int(count) - self.center))
+        count = int(summary.n) - self.center
+        return self._of(_cloud_of(summary.state_tensors()[2] if self.center else _squares_of(summary), count))
 
     def _of(self, cloud: Tensor) -> Tensor:
         shares: Tensor = self.function(cloud, self.k)
@@ -248,6 +253,5 @@ class SpectralSkewness(Streaming):
     def _value(self, summary: Any) -> Tensor:
         if self.sentences:
             return super()._value(summary)
-        count, mean, scatter = summary.state_tensors()
-        values = _values_of(scatter.addr(mean, count * mean), int(count))
-        return spectral_skewness(values[: int(count)].sqrt())
+        count = int(summary.n)
+        return spectral_skewness(_values_of(_squares_of(summary), count)[:count].sqrt())

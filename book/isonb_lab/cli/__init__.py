@@ -159,14 +159,16 @@ def _add_list(name: str, commands: Any) -> None:
     parser.add_argument("what", choices=LISTS)
 
 
-ADD = {
-    "run": _add_run,
-    "sweep": _add_sweep,
-    "status": _add_status,
-    "collect": _add_collect,
-    "compare": _add_compare,
-    "plan": _add_plan,
-    "tasks": _add_tasks,
-    "list": _add_list,
+COMMANDS = {
+    name: Command(add, _run)
+    for name, add in {
+        "run": _add_run,
+        "sweep": _add_sweep,
+        "status": _add_status,
+        "collect": _add_collect,
+        "compare": _add_compare,
+        "plan": _add_plan,
+        "tasks": _add_tasks,
+        "list": _add_list,
+    }.items()
 }
-COMMANDS = {name: Command(add, _run) for name, add in ADD.items()}

@@ -7,10 +7,11 @@ torchrun the processes share one run and the first one writes.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,27 +34,9 @@ def run(request: Mapping[str, Any] | Planned, **options: Any) -> Record:
             trackers, as the Trainer's, ``predictions`` a file for a table, as its suffix says.
     """
     planned = plan(request)
-    record: Record = _engine(planned.experiment)(planned, **options)
+    engine = importlib.import_module(f"isonb_lab.engines.{planned.experiment}")  # each brings other libraries
+    record: Record = engine.run(planned, **options)
     return record
-
-
-def _engine(experiment: str) -> Callable[..., Any]:
-    """The engine of an experiment, imported when it is asked for: each brings other libraries."""
-    if experiment == "finetune":
-        from isonb_lab.engines import finetune
-
-        return finetune.run
-    if experiment == "similarity":
-        from isonb_lab.engines import similarity
-
-        return similarity.run
-    if experiment == "doses":
-        from isonb_lab.engines import doses
-
-        return doses.run
-    from isonb_lab.engines import synthetic
-
-    return synthetic.run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
