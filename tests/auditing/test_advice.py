@@ -57,9 +57,9 @@ TOLD = {
         lambda: saved(np.stack([X, X], 1)),
         lambda: torch.from_numpy(np.stack([X, X], 1)),
         lambda: TOKENS,
-        lambda: [torch.from_numpy(one) for one in TOKENS],
-        lambda: [[one.tolist()] for one in TOKENS],
-        lambda: in_parquet(v=[one.tolist() for one in TOKENS], text=["a"] * N),
+        lambda: [torch.from_numpy(token) for token in TOKENS],
+        lambda: [[item.tolist()] for item in TOKENS],
+        lambda: in_parquet(v=[entry.tolist() for entry in TOKENS], text=["a"] * N),
     ],
     "empty dimensions": [lambda: saved(gaps()), gaps, lambda: torch.from_numpy(gaps())],
     "name": [lambda: in_parquet(title=X.tolist(), body=X.tolist())],
@@ -73,7 +73,7 @@ def test_each_line_has_an_input_that_is_told_it():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("name", "number"), [(name, i) for name, told in TOLD.items() for i in range(len(told))])
+@pytest.mark.parametrize(("name", "number"), [(name, i) for name, result in TOLD.items() for i in range(len(result))])
 def test_the_lines_lead_to_vectors(name, number, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     vectors = TOLD[name][number]()
@@ -88,10 +88,10 @@ def test_the_lines_lead_to_vectors(name, number, tmp_path, monkeypatch, capsys):
         return
     shown = []
     audit = isonb.audit
-    monkeypatch.setattr(isonb, "audit", lambda *args, **words: shown.append(audit(*args, **words)))
+    monkeypatch.setattr(isonb, "audit", lambda *args, **text: shown.append(audit(*args, **text)))
     exec("\n".join(lines), {"vectors": vectors, "isonb": isonb})
     monkeypatch.undo()
     saved_file = tmp_path / "vectors.npy"
-    found = audit(str(saved_file)) if saved_file.is_file() else shown[0]
+    report = audit(str(saved_file)) if saved_file.is_file() else shown[0]
     width = {"empty dimensions": D - 1, "complex": 2 * D, "packed bits": 2 * D}.get(name, D)
-    assert found.read.shape == (N, width)
+    assert report.read.shape == (N, width)

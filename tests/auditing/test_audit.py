@@ -68,10 +68,10 @@ PLANTED = {
 def test_what_was_planted_is_found_and_named(name):
     change, rows, dims = PLANTED[name]
     for seed in range(SEEDS):
-        found = {finding.name: finding for finding in isonb.audit(change(cloud(seed))).findings}
-        assert name in found, f"seed {seed}: {list(found)}"
-        assert rows is None or found[name].rows[: len(rows)] == rows
-        assert dims is None or found[name].dims == dims
+        report = {finding.name: finding for finding in isonb.audit(change(cloud(seed))).findings}
+        assert name in report, f"seed {seed}: {list(report)}"
+        assert rows is None or report[name].rows[: len(rows)] == rows
+        assert dims is None or report[name].dims == dims
 
 
 def test_a_clean_cloud_has_no_findings():
@@ -97,19 +97,19 @@ def test_the_jackknife_is_students_interval_of_pseudo_values():
 
 def test_the_threshold_keeps_its_rate_on_other_rows():
     x = shifted(cloud(0, n=4000))
-    found = isonb.audit(x[:2000])
+    report = isonb.audit(x[:2000])
     unit = torch.nn.functional.normalize(x[2000:], dim=-1)
     for rate in (0.1, 0.05, 0.01):
-        share = (((unit[:1000] @ unit[1000:].T) > found.threshold(rate)).double().mean()).item()
+        share = (((unit[:1000] @ unit[1000:].T) > report.threshold(rate)).double().mean()).item()
         assert abs(share - rate) < 0.02
 
 
 def test_few_rows_withhold_the_verdict():
-    found = isonb.audit(squeezed(cloud(0, n=40, d=64)))
-    assert "few rows" in {finding.name for finding in found.findings}
-    assert "stretched" not in {finding.name for finding in found.findings}
-    assert "aren't" not in found.withheld
-    assert "too few" in found.withheld
+    report = isonb.audit(squeezed(cloud(0, n=40, d=64)))
+    assert "few rows" in {finding.name for finding in report.findings}
+    assert "stretched" not in {finding.name for finding in report.findings}
+    assert "aren't" not in report.withheld
+    assert "too few" in report.withheld
 
 
 def test_a_sample_is_drawn_and_the_same_again(tmp_path):
@@ -128,28 +128,28 @@ def test_too_few_rows_that_count(bad):
 
 
 def test_reports_say_the_same():
-    found = isonb.audit(gaps(shifted(cloud(0))))
-    assert [SEVERITIES.index(one.severity) for one in found.findings] == sorted(
-        SEVERITIES.index(one.severity) for one in found.findings
+    report = isonb.audit(gaps(shifted(cloud(0))))
+    assert [SEVERITIES.index(item.severity) for item in report.findings] == sorted(
+        SEVERITIES.index(entry.severity) for entry in report.findings
     )
-    page, text = found.html(), " ".join(repr(found).split())
-    assert all(one.text in text and one.text.replace("'", "&#x27;") in page for one in found.findings)
-    assert json.loads(found.to_json())["n"] == found.n == N - 3
-    assert not found.ok
+    page, text = report.html(), " ".join(repr(report).split())
+    assert all(element.text in text and element.text.replace("'", "&#x27;") in page for element in report.findings)
+    assert json.loads(report.to_json())["n"] == report.n == N - 3
+    assert not report.ok
     assert not any(word in page for word in ("<script", "src=", "href=", "@import", "url(http"))
     assert page.count("<svg") == 1
-    assert found.headline in text
-    assert found.headline in page
-    assert json.loads(found.to_json())["headline"] == found.headline
-    assert {"What the words mean", *(reading.name for reading in found.readings)} <= set(re.split("<[^>]*>", page))
-    assert found.to_frame()["name"].tolist() == [reading.name for reading in found.readings]
+    assert report.headline in text
+    assert report.headline in page
+    assert json.loads(report.to_json())["headline"] == report.headline
+    assert {"What the words mean", *(reading.name for reading in report.readings)} <= set(re.split("<[^>]*>", page))
+    assert report.to_frame()["name"].tolist() == [reading.name for reading in report.readings]
 
 
 def test_the_command(tmp_path, capsys):
     path = tmp_path / "x.npy"
     np.save(path, shifted(cloud(0)).numpy())
-    made = [str(tmp_path / "report.html"), str(tmp_path / "report.json")]
-    assert cli.main(["audit", str(path), "--html", made[0], "--json", made[1]]) == 0
+    results = [str(tmp_path / "report.html"), str(tmp_path / "report.json")]
+    assert cli.main(["audit", str(path), "--html", results[0], "--json", results[1]]) == 0
     assert "share a direction" in capsys.readouterr().out
     assert "share a direction" in (tmp_path / "report.html").read_text()
     assert json.loads((tmp_path / "report.json").read_text())["d"] == D
@@ -163,13 +163,13 @@ def test_the_common_mean_half_the_rows_and_shuffled_pairs_are_told():
     x = torch.randn(400, 10, generator=draw, dtype=torch.float64)
     x[:, 0] += 10**0.5  # as long as the spread of all ten dimensions
     labels = torch.arange(200) % 2
-    found = isonb.audit(x, pairs=(torch.arange(200), torch.arange(200, 400), labels), false_match_rate=0.05)
-    read = {one.name: one for one in found.readings}
+    report = isonb.audit(x, pairs=(torch.arange(200), torch.arange(200, 400), labels), false_match_rate=0.05)
+    read = {entry.name: entry for entry in report.readings}
     assert read["mean cosine"].value == pytest.approx(isonb.mean_cosine(x).item(), abs=1e-12)
     assert read["IsoScore-U"].value == pytest.approx(isonb.isoscore(x, unbiased=True).item(), abs=1e-12)
     assert read["common mean"].value == pytest.approx(0.5, abs=0.05)
     assert read["common mean"].gaussian < 0.02
     assert read["IsoScore"].fewer < read["IsoScore"].value  # fewer points look less round
     assert read["IsoScore-U"].fewer == pytest.approx(read["IsoScore-U"].value, abs=0.05)
-    assert found.floor["pairs, shuffled"]["0.5"] == pytest.approx(found.floor["random cosine"]["0.5"], abs=0.15)
-    assert max(map(len, repr(found).splitlines()[:-2])) <= 88
+    assert report.floor["pairs, shuffled"]["0.5"] == pytest.approx(report.floor["random cosine"]["0.5"], abs=0.15)
+    assert max(map(len, repr(report).splitlines()[:-2])) <= 88

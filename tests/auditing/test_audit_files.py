@@ -69,14 +69,14 @@ def test_a_column_is_named_or_the_only_one(at):
 
 def test_the_command_says_what_the_object_says(at, bert, capsys):
     write(at / "t.txt")
-    words = ["audit", bert, "--texts", "t.txt", "--max-length", "64", "--work", "w"]
-    assert cli.main([*words, "--json", "r.json", "--html", "r.html"]) == 0
-    said = capsys.readouterr().out
-    first = " ".join(said.split())
+    arguments = ["audit", bert, "--texts", "t.txt", "--max-length", "64", "--work", "w"]
+    assert cli.main([*arguments, "--json", "r.json", "--html", "r.html"]) == 0
+    output = capsys.readouterr().out
+    first = " ".join(output.split())
     assert first.startswith(f"{len(TEXTS)} texts of t.txt through {bert}, mean pooling, ")
-    steps = shlex.join(["isonb", *words, "--fix", "fixed.npy"]), "isonb audit fixed.npy"  # for a terminal
-    found = isonb.audit(bert, read_texts("t.txt"), max_length=64)
-    assert said.strip() == repr(dataclasses.replace(found, commands=steps)).strip()
+    steps = shlex.join(["isonb", *arguments, "--fix", "fixed.npy"]), "isonb audit fixed.npy"  # for a terminal
+    report = isonb.audit(bert, read_texts("t.txt"), max_length=64)
+    assert output.strip() == repr(dataclasses.replace(report, commands=steps)).strip()
     assert json.loads((at / "r.json").read_text())["layers"]
     assert "Is the instrument sound?" in (at / "r.html").read_text()
     assert list((at / "w").glob("texts-*/*.npy"))
@@ -88,11 +88,11 @@ def test_pairs_and_queries_by_file(at, bert, capsys):
     pairs = [(a, b, float(i % 4 == 0)) for i, (a, b) in enumerate(zip(TEXTS * 8, TEXTS[3:] * 9, strict=False))]
     pd.DataFrame(pairs, columns=["text1", "text2", "label"]).to_csv("pairs.csv", index=False)
     assert read_pairs("pairs.csv", rows=False)[2][:5] == [1.0, 0.0, 0.0, 0.0, 1.0]
-    words = ["audit", bert, "--texts", "t.txt", "--false-match-rate", "0.1"]
-    assert cli.main([*words, "--pairs", "pairs.csv", "--queries", "t.txt"]) == 0
-    said = capsys.readouterr().out
-    assert "AUC over 480 pairs" in said
-    assert "no labels" in said
+    arguments = ["audit", bert, "--texts", "t.txt", "--false-match-rate", "0.1"]
+    assert cli.main([*arguments, "--pairs", "pairs.csv", "--queries", "t.txt"]) == 0
+    output = capsys.readouterr().out
+    assert "AUC over 480 pairs" in output
+    assert "no labels" in output
     np.save("x.npy", torch.randn(300, 8, generator=torch.Generator().manual_seed(0)).numpy())
     rows = [(i % 300, (i * 7 + 1) % 300, i % 2) for i in range(900)]
     pd.DataFrame(rows, columns=["row1", "row2", "label"]).to_csv("rows.csv", index=False)
@@ -100,13 +100,13 @@ def test_pairs_and_queries_by_file(at, bert, capsys):
     assert "false matches" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["-m", "isonb"], [str(Path(sys.executable).with_name("isonb"))]])
-def test_no_module_of_the_folder_that_is_audited_is_run(words, at):
+@pytest.mark.parametrize("phrase", [["-m", "isonb"], [str(Path(sys.executable).with_name("isonb"))]])
+def test_no_module_of_the_folder_that_is_audited_is_run(phrase, at):
     """What is in the current folder has names that we and our libraries import."""
     for name in ("torch", "numpy", "json", "argparse", "pyarrow", "pandas", "isonb_lab", "sentence_transformers"):
         (at / f"{name}.py").write_text(f"open('ran_{name}', 'w')")
     np.save(at / "x.npy", np.random.default_rng(0).normal(size=(200, 8)))
-    ran = subprocess.run([sys.executable, *words, "audit", "."], cwd=at, capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, *phrase, "audit", "."], cwd=at, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("200 x 8 from x.npy")
     assert not list(at.glob("ran_*"))
@@ -125,7 +125,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("text", "says"),
     [
         (["--texts", "nothing.txt"], "no file"),
         (["--texts", "empty.txt"], "must hold texts"),
@@ -142,10 +142,10 @@ BAD = {
         (["--column", "text"], "--column must come with --texts"),
     ],
 )
-def test_a_bad_file_is_one_line(at, bert, capsys, words, says):
+def test_a_bad_file_is_one_line(at, bert, capsys, text, says):
     for name, content in BAD.items():
         (at / name).write_bytes(content)
-    assert_one_line(capsys, at, ["audit", bert, *words], says)
+    assert_one_line(capsys, at, ["audit", bert, *text], says)
 
 
 def test_changes_to_a_mapped_file_are_read_and_kept(at):

@@ -25,7 +25,7 @@ def encoder(bert):
 
 
 @pytest.fixture(scope="module")
-def found(encoder):
+def result(encoder):
     return audit(encoder, TEXTS)
 
 
@@ -53,18 +53,18 @@ def with_model(encoder, kind):
     return dataclasses.replace(encoder, model=kind(encoder.model))
 
 
-def states(found):
-    return {check.name: check.state for check in found.checks}
+def states(result):
+    return {check.name: check.state for check in result.checks}
 
 
-def test_a_sound_model_passes(found):
-    assert set(states(found).values()) == {"ok"}
-    assert found.sound
-    assert not [one for one in found.findings if one.severity == "fault"]
-    assert found.n == 120
-    assert [layer.number for layer in found.layers] == [0, 1, 2]
-    assert found.source.startswith("120 texts through ")
-    assert found.source.endswith(f", mean pooling, {found.d} dimensions")
+def test_a_sound_model_passes(result):
+    assert set(states(result).values()) == {"ok"}
+    assert result.sound
+    assert not [item for item in result.findings if item.severity == "fault"]
+    assert result.n == 120
+    assert [layer.number for layer in result.layers] == [0, 1, 2]
+    assert result.source.startswith("120 texts through ")
+    assert result.source.endswith(f", mean pooling, {result.d} dimensions")
 
 
 def test_a_broken_mask_is_a_fault_and_comes_first(encoder):
@@ -89,61 +89,61 @@ def test_nan_is_a_fault(encoder):
     assert states(broken)["finite numbers"] == "fault"
     assert states(broken)["the same text twice"] == "ok"
     assert not any("eval()" in line for line in broken.next_steps)
-    rows = next(one.rows for one in broken.findings if one.name == "not finite")
+    rows = next(item.rows for item in broken.findings if item.name == "not finite")
     lengths = [len(ids) for ids in encoder.tokenizer(TEXTS)["input_ids"]]
     assert rows == tuple(i for i, length in enumerate(lengths) if length > 18)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "roberta"])
 def test_decoders_and_other_encoders(kind, tmp_path):
-    found = audit(random_models.save(kind, tmp_path / kind), [*TEXTS, ""])
-    assert found.sound
-    assert ("last pooling" in found.source) == (kind == "gpt2")
-    words = next(check.text for check in found.checks if check.name == "the empty text")
-    assert ("no token" in words) == (kind == "gpt2")
+    report = audit(random_models.save(kind, tmp_path / kind), [*TEXTS, ""])
+    assert report.sound
+    assert ("last pooling" in report.source) == (kind == "gpt2")
+    phrase = next(check.text for check in report.checks if check.name == "the empty text")
+    assert ("no token" in phrase) == (kind == "gpt2")
 
 
 def test_empty_and_repeated_texts_and_boilerplate_are_named(encoder):
     texts = [*TEXTS[:60], "  ", *TEXTS[:3], *[f"Dear sir or madam, {text}" for text in TEXTS[60:90]]]
-    found = {one.name: one for one in audit(encoder, texts).findings}
-    assert found["empty texts"].severity == "fault"
-    assert found["empty texts"].rows == (60,)
-    assert found["duplicate texts"].rows == (61, 62, 63)
-    assert '"Dear sir or madam,", 30 texts' in found["boilerplate"].examples
-    assert "open" in found["boilerplate"].text
+    report = {item.name: item for item in audit(encoder, texts).findings}
+    assert report["empty texts"].severity == "fault"
+    assert report["empty texts"].rows == (60,)
+    assert report["duplicate texts"].rows == (61, 62, 63)
+    assert '"Dear sir or madam,", 30 texts' in report["boilerplate"].examples
+    assert "open" in report["boilerplate"].text
 
 
 def test_planted_twins_are_listed_by_text(encoder):
-    found = audit(encoder, [*TEXTS, TEXTS[0].upper()])  # the tokenizer lowers case
-    (twins,) = [one for one in found.findings if one.name == "near duplicates"]
+    report = audit(encoder, [*TEXTS, TEXTS[0].upper()])  # the tokenizer lowers case
+    (twins,) = [item for item in report.findings if item.name == "near duplicates"]
     assert {0, 120} <= set(twins.rows)
     assert any(TEXTS[0] in example and TEXTS[0].upper() in example for example in twins.examples)
 
 
 def test_cut_texts_and_unknown_words(encoder):
-    found = {one.name: one for one in audit(encoder, TEXTS, max_length=8).findings}
+    report = {item.name: item for item in audit(encoder, TEXTS, max_length=8).findings}
     lengths = [len(ids) for ids in encoder.tokenizer(TEXTS)["input_ids"]]
-    assert f"{sum(length >= 8 for length in lengths)} of 120" in found["cut texts"].text
+    assert f"{sum(length >= 8 for length in lengths)} of 120" in report["cut texts"].text
     strange = audit(encoder, [f"\u4f60\u597d \u4e16 {text}" for text in TEXTS])
-    assert "unknown tokens" in {one.name for one in strange.findings}
+    assert "unknown tokens" in {entry.name for entry in strange.findings}
 
 
 def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
-    made = TokenEmbedder(encoder, "mean", 64, batch_size=7)
-    vectors, layers, _ = models.Store(tmp_path, made).embed(TEXTS[:30], "texts", [3, 11])
+    result = TokenEmbedder(encoder, "mean", 64, batch_size=7)
+    vectors, layers, _ = models.Store(tmp_path, result).embed(TEXTS[:30], "texts", [3, 11])
     for row in (0, 3, 29):
-        assert torch.allclose(rows_of(vectors, torch.tensor([row]))[0], made.together([TEXTS[row]])[0], atol=1e-5)
-    assert torch.allclose(torch.tensor(layers[1]), made.encode([TEXTS[11]], [0])[1][:, 0], atol=1e-5)
+        assert torch.allclose(rows_of(vectors, torch.tensor([row]))[0], result.together([TEXTS[row]])[0], atol=1e-5)
+    assert torch.allclose(torch.tensor(layers[1]), result.encode([TEXTS[11]], [0])[1][:, 0], atol=1e-5)
 
 
 def test_an_audit_that_was_stopped_goes_on(bert, tmp_path, monkeypatch):
     monkeypatch.setattr(models, "PIECE", 16)
     whole = audit(bert, TEXTS, work=tmp_path / "whole")
-    encode, asked = TokenEmbedder.encode, []
+    encode, requests = TokenEmbedder.encode, []
 
     def counted(self, texts, layered):
-        asked.extend(texts)
-        if len(asked) == 64:
+        requests.extend(texts)
+        if len(requests) == 64:
             raise KeyboardInterrupt
         return encode(self, texts, layered)
 
@@ -151,11 +151,11 @@ def test_an_audit_that_was_stopped_goes_on(bert, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         audit(bert, TEXTS, work=tmp_path / "cut")
     assert len(list((tmp_path / "cut").glob("texts-*/*.npy"))) == 3
-    asked.append("one more")  # never 64 again
+    requests.append("one more")  # never 64 again
     assert audit(bert, TEXTS, work=tmp_path / "cut") == whole
-    assert asked[65:] == TEXTS[48:]
+    assert requests[65:] == TEXTS[48:]
     assert audit(bert, [*TEXTS[:-1], "Another text."], work=tmp_path / "cut") != whole
-    assert len(asked) == 65 + 72 + 120, "other texts are never mixed with those before"
+    assert len(requests) == 65 + 72 + 120, "other texts are never mixed with those before"
 
 
 def test_the_page_escapes_the_texts_of_users(encoder):
@@ -166,16 +166,16 @@ def test_the_page_escapes_the_texts_of_users(encoder):
     assert "<img" not in page
 
 
-def test_reports_of_a_model(found):
-    data = json.loads(found.to_json())
+def test_reports_of_a_model(result):
+    data = json.loads(result.to_json())
     assert [check["state"] for check in data["checks"]] == ["ok"] * 4
-    assert list(found.to_frame()["layer"].unique()) == [0, 1, 2]
-    assert found.values()["layer 2 IsoScore"] == pytest.approx(found.values()["IsoScore"], abs=1e-4)
-    assert len(repr(found).splitlines()) < 60
-    spec = found.plot().to_dict()
+    assert list(result.to_frame()["layer"].unique()) == [0, 1, 2]
+    assert result.values()["layer 2 IsoScore"] == pytest.approx(result.values()["IsoScore"], abs=1e-4)
+    assert len(repr(result).splitlines()) < 60
+    spec = result.plot().to_dict()
     assert "facet" in spec
-    assert found.next_steps == next_steps("encoder, texts", False)
-    for line in found.next_steps:
+    assert result.next_steps == next_steps("encoder, texts", False)
+    for line in result.next_steps:
         compile(line, "next", "exec")
 
 

@@ -103,26 +103,26 @@ def test_the_vectors_of_a_saved_folder_are_those_of_encode(kind, bert, tmp_path)
     embedder, assumed = embedder_of(str(tmp_path / "model"), Encoding(batch_size=8))
     got, layers, _ = Store(tmp_path, embedder).embed(LONG, "texts", [0, 5, 60])
     np.testing.assert_allclose(got[:], want, rtol=0, atol=1e-5)
-    asked = Store(tmp_path, embedder).of_queries().vectors(LONG, "queries")
-    np.testing.assert_allclose(asked, model.encode_query(LONG), rtol=0, atol=1e-5)
-    assert np.allclose(asked, want, rtol=0, atol=1e-5) == (not two)
+    queries_read = Store(tmp_path, embedder).of_queries().vectors(LONG, "queries")
+    np.testing.assert_allclose(queries_read, model.encode_query(LONG), rtol=0, atol=1e-5)
+    assert np.allclose(queries_read, want, rtol=0, atol=1e-5) == (not two)
     assert not assumed
     assert (layers is None) == (kind == "static")
-    found = isonb.audit(tmp_path / "model", LONG, progress=False)
-    assert found.d == want.shape[1]
-    assert found.values()["mean cosine"] == pytest.approx(float(isonb.mean_cosine(torch.as_tensor(want))), abs=1e-5)
+    report = isonb.audit(tmp_path / "model", LONG, progress=False)
+    assert report.d == want.shape[1]
+    assert report.values()["mean cosine"] == pytest.approx(float(isonb.mean_cosine(torch.as_tensor(want))), abs=1e-5)
     way = "as its encode_document does, without a prompt" if two else "as sentence-transformers encodes"
-    assert way in found.source
+    assert way in report.source
 
 
 def test_a_loaded_model_is_measured_as_it_is_and_left_as_it_was(bert):
     model = pooled(bert, "cls", unit, truncate_dim=6).train()
-    found = isonb.audit(model, TEXTS, max_length=9, progress=False)
-    assert (found.d, found.sound, len(found.layers)) == (6, True, 3)
+    report = isonb.audit(model, TEXTS, max_length=9, progress=False)
+    assert (report.d, report.sound, len(report.layers)) == (6, True, 3)
     assert (model.training, model.max_seq_length) == (True, 130)
-    assert "cut texts" in {one.name for one in found.findings}
+    assert "cut texts" in {item.name for item in report.findings}
     model.max_seq_length = 9
-    assert found.values() == isonb.audit(model, TEXTS, progress=False).values()
+    assert report.values() == isonb.audit(model, TEXTS, progress=False).values()
 
 
 def test_layers_are_those_of_the_first_module_pooled_alike(bert, tmp_path):
@@ -140,9 +140,9 @@ def test_a_transformers_model_comes_with_its_tokenizer(bert):
     tokenizer = AutoTokenizer.from_pretrained(bert)
     model = AutoModelForSequenceClassification.from_pretrained(bert).eval()
     by_name = isonb.audit(bert, TEXTS, progress=False, pool="cls")
-    for given, more in (((model, tokenizer), {}), ((tokenizer, model), {}), (model, {"tokenizer": tokenizer})):
-        found = isonb.audit(given, TEXTS, progress=False, pool="cls", **more)
-        assert found.values() == pytest.approx(by_name.values(), abs=1e-5)
+    for inputs, more in (((model, tokenizer), {}), ((tokenizer, model), {}), (model, {"tokenizer": tokenizer})):
+        report = isonb.audit(inputs, TEXTS, progress=False, pool="cls", **more)
+        assert report.values() == pytest.approx(by_name.values(), abs=1e-5)
     with pytest.raises(InputError, match=r"a model must come with its tokenizer; got Bert.*\(model, tokenizer\)"):
         isonb.audit(model, TEXTS)
 
@@ -163,18 +163,18 @@ def test_of_an_encoder_decoder_the_encoder_is_taken_or_the_word_is_clear(bert, t
 @pytest.mark.parametrize("shape", ["array", "tensor", "lists", "rows"])
 def test_a_function_from_texts_to_vectors_is_taken(shape, bert):
     model = pooled(bert, "cls")
-    made = {
+    results = {
         "array": model.encode,
         "tensor": lambda texts: model.encode(texts, convert_to_tensor=True),
         "lists": lambda texts: model.encode(texts).tolist(),
         "rows": lambda texts: list(model.encode(texts, convert_to_tensor=True).requires_grad_(False)),
     }
-    found = isonb.audit(made[shape], TEXTS, progress=False)
+    report = isonb.audit(results[shape], TEXTS, progress=False)
     want = isonb.audit(model, TEXTS, progress=False)
-    assert found.values()["mean cosine"] == pytest.approx(want.values()["mean cosine"], abs=1e-5)
-    assert not found.layers
+    assert report.values()["mean cosine"] == pytest.approx(want.values()["mean cosine"], abs=1e-5)
+    assert not report.layers
     with pytest.raises(InputError, match="must be those of a model's name or folder; got the function"):
-        isonb.audit(made[shape], TEXTS, work="somewhere")
+        isonb.audit(results[shape], TEXTS, work="somewhere")
 
 
 @pytest.mark.parametrize(
@@ -211,25 +211,25 @@ def test_sparse_vectors_and_modules_of_others_are_refused_by_name(bert, tmp_path
 
 
 def test_pooling_that_is_not_saved_is_told(bert):
-    (note,) = [one for one in isonb.audit(bert, TEXTS, progress=False).findings if one.name == "pooling"]
+    (note,) = [item for item in isonb.audit(bert, TEXTS, progress=False).findings if item.name == "pooling"]
     assert (note.severity, note.text) == ("note", "No pooling is saved with the model: mean is assumed.")
-    assert "pooling" not in {one.name for one in isonb.audit(bert, TEXTS, progress=False, pool="cls").findings}
+    assert "pooling" not in {entry.name for entry in isonb.audit(bert, TEXTS, progress=False, pool="cls").findings}
 
 
 def edit_tokenizer(folder):
     path = folder / "tokenizer.json"
-    told = json.loads(path.read_text())
-    words = [word for word in told["model"]["vocab"] if word.isalpha()]
-    vocabulary = told["model"]["vocab"]
-    for a, b in zip(words[::2], words[1::2], strict=False):
+    text = json.loads(path.read_text())
+    arguments = [word for word in text["model"]["vocab"] if word.isalpha()]
+    vocabulary = text["model"]["vocab"]
+    for a, b in zip(arguments[::2], arguments[1::2], strict=False):
         vocabulary[a], vocabulary[b] = vocabulary[b], vocabulary[a]
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(text))
 
 
 def edit_prompt(folder):
     path = folder / "config_sentence_transformers.json"
-    told = {"prompts": {"q": "say what it is about: "}, "default_prompt_name": "q"}
-    path.write_text(json.dumps(json.loads(path.read_text()) | told))
+    report = {"prompts": {"q": "say what it is about: "}, "default_prompt_name": "q"}
+    path.write_text(json.dumps(json.loads(path.read_text()) | report))
 
 
 @pytest.mark.parametrize("edit", [edit_tokenizer, edit_prompt])
@@ -248,10 +248,10 @@ def test_a_place_that_cannot_be_written_is_one_typed_error(work, bert):
         isonb.audit(bert, TEXTS, work=work, progress=False)
 
 
-@pytest.mark.parametrize("given", ["name", "object"])
+@pytest.mark.parametrize("inputs", ["name", "object"])
 @pytest.mark.parametrize("limit", [1, 2])
-def test_an_input_that_special_tokens_fill_is_refused(given, limit, bert):
-    model = bert if given == "name" else pooled(bert)
+def test_an_input_that_special_tokens_fill_is_refused(inputs, limit, bert):
+    model = bert if inputs == "name" else pooled(bert)
     with pytest.raises(InputError, match=f"max_length must leave room for a word beside 2 special tokens; got {limit}"):
         isonb.audit(model, TEXTS, max_length=limit)
     assert isonb.audit(model, TEXTS, max_length=3, progress=False).n == 60

@@ -69,45 +69,45 @@ def test_queries_need_no_labels_nor_the_type_of_the_vectors(rows, kind):
 
 
 def test_scores_as_percentiles(rows):
-    found = isonb.audit(rows, sample=2000)
-    assert found.percentile(-1.0) == 0.0
-    assert found.percentile(1.0) == 100.0
-    assert found.percentile(found.floor["random cosine"]["0.95"]) == pytest.approx(95, abs=0.1)
-    assert found.percentile(found.floor["random cosine"]["0.5"]) == pytest.approx(50, abs=0.1)
+    report = isonb.audit(rows, sample=2000)
+    assert report.percentile(-1.0) == 0.0
+    assert report.percentile(1.0) == 100.0
+    assert report.percentile(report.floor["random cosine"]["0.95"]) == pytest.approx(95, abs=0.1)
+    assert report.percentile(report.floor["random cosine"]["0.5"]) == pytest.approx(50, abs=0.1)
 
 
 def test_a_remedy_that_helps_is_told_from_one_that_does_not(rows, pairs):
     """One loud direction that has nothing to do with the topics drowns them."""
     noisy = rows - 1.5
     noisy[:, 0] = 30 * torch.randn(N, generator=draw(5))
-    found = isonb.audit(noisy, sample=1000, pairs=pairs)
-    told = {one.name: one for one in found.remedies}
-    assert told["all-but-the-top, k = 1"].gain[1] > 0.1
-    assert told["all-but-the-top, k = 1"].verdict.startswith("helps")
-    assert "AUC" in found.score
-    assert found.next_steps[0].startswith('import isonb; isonb.audit(vectors, pairs=pairs, fix="fixed.npy")')
-    clear = {one.name: one for one in isonb.audit(rows - 1.5, sample=1000, pairs=pairs).remedies}
+    report = isonb.audit(noisy, sample=1000, pairs=pairs)
+    result = {remedy.name: remedy for remedy in report.remedies}
+    assert result["all-but-the-top, k = 1"].gain[1] > 0.1
+    assert result["all-but-the-top, k = 1"].verdict.startswith("helps")
+    assert "AUC" in report.score
+    assert report.next_steps[0].startswith('import isonb; isonb.audit(vectors, pairs=pairs, fix="fixed.npy")')
+    clear = {item.name: item for item in isonb.audit(rows - 1.5, sample=1000, pairs=pairs).remedies}
     assert not clear["centring"].verdict.startswith("helps")
     assert "the mean is near zero already" in clear["centring"].verdict
 
 
 def test_a_round_cloud_has_nothing_to_gain():
-    found = isonb.audit(torch.randn(1000, D, generator=draw(6)))
-    assert len(found.remedies) == 4
-    assert all("already" in one.verdict for one in found.remedies)
-    assert "isotropy is no score" in found.score
-    assert not found.next_steps
+    report = isonb.audit(torch.randn(1000, D, generator=draw(6)))
+    assert len(report.remedies) == 4
+    assert all("already" in remedy.verdict for remedy in report.remedies)
+    assert "isotropy is no score" in report.score
+    assert not report.next_steps
 
 
 def test_of_too_few_rows_in_the_sample_no_shape_is_told():
-    found = isonb.audit(torch.randn(1000, 64, generator=draw(6)), sample=100)
-    assert "100 rows are too few for 64 dimensions. A larger sample has more of the 1,000." in found.withheld
-    assert {one.verdict for one in found.remedies} == {"too few rows to judge"}
+    report = isonb.audit(torch.randn(1000, 64, generator=draw(6)), sample=100)
+    assert "100 rows are too few for 64 dimensions. A larger sample has more of the 1,000." in report.withheld
+    assert {remedy.verdict for remedy in report.remedies} == {"too few rows to judge"}
 
 
 def test_the_map_of_softdecay_is_that_which_was_judged(rows, pairs):
     """Singular values grow with the rows, and SoftDecay looks at their size: the code to paste names how many."""
-    (decay,) = [one for one in isonb.audit(rows, sample=1000, pairs=pairs).remedies if one.name == "SoftDecay"]
+    (decay,) = [remedy for remedy in isonb.audit(rows, sample=1000, pairs=pairs).remedies if remedy.name == "SoftDecay"]
     assert decay.code == "isonb.SingularDecay(rows=500)"
     few, many = rows[:500].double(), rows[:500].double().repeat(8, 1)
     judged = isonb.SingularDecay().fit(few).transform(few)
@@ -117,9 +117,9 @@ def test_the_map_of_softdecay_is_that_which_was_judged(rows, pairs):
 
 def test_queries_without_a_false_match_leave_room_for_one(rows):
     """Ten judging queries of which none has a false match: the share is not known to be 0."""
-    asked = {"sample": 1000, "queries": -rows[:20] - 3.0, "false_match_rate": 1e-5}
-    audits = (isonb.audit(rows, seed=seed, **asked) for seed in range(6))
-    share, low, high = next(one.matches[0].false_matches for one in audits if not one.matches[0].false_matches[0])
+    options = {"sample": 1000, "queries": -rows[:20] - 3.0, "false_match_rate": 1e-5}
+    audits = (isonb.audit(rows, seed=seed, **options) for seed in range(6))
+    share, low, high = next(item.matches[0].false_matches for item in audits if not item.matches[0].false_matches[0])
     assert (share, low) == (0, 0)
     assert 0.2 < high < 0.4
 
@@ -128,16 +128,16 @@ def test_queries_without_a_false_match_leave_room_for_one(rows):
 def test_remedies_are_judged_on_the_other_half():
     """Whitening by 60 rows of 64 dimensions makes those rows rounder, and must not be praised for that."""
     x = torch.randn(120, 64, generator=draw(7)) * torch.linspace(3, 0.3, 64)
-    (white,) = [one for one in isonb.audit(x).remedies if one.name.startswith("whitening")]
-    own = isonb.isoscore(isonb.PartialWhitening(p=SEARCH_P).fit_transform(x[:60]), unbiased=True).item()
-    assert dict(white.after)["IsoScore-U"] < own - 0.1
+    (white,) = [remedy for remedy in isonb.audit(x).remedies if remedy.name.startswith("whitening")]
+    direct = isonb.isoscore(isonb.PartialWhitening(p=SEARCH_P).fit_transform(x[:60]), unbiased=True).item()
+    assert dict(white.after)["IsoScore-U"] < direct - 0.1
 
 
 def test_one_match_alone_leaves_a_gain_without_an_interval(rows):
     """Without the tenth of the pairs that holds it there is no score."""
-    found = isonb.audit(rows, sample=1000, pairs=([0] * 25, range(1, 26), [1] + [0] * 24), false_match_rate=0.2)
-    assert all("too few pairs of one label for an interval" in one.verdict for one in found.remedies)
-    assert "nan" not in str(found)
+    report = isonb.audit(rows, sample=1000, pairs=([0] * 25, range(1, 26), [1] + [0] * 24), false_match_rate=0.2)
+    assert all("too few pairs of one label for an interval" in remedy.verdict for remedy in report.remedies)
+    assert "nan" not in str(report)
 
 
 def test_a_threshold_of_another_rate(rows):

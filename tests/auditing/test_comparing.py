@@ -19,32 +19,32 @@ def x():
     return torch.randn(N, D, generator=torch.Generator().manual_seed(0)) + 0.5
 
 
-def names(found):
-    return {one.name: one for one in found.findings}
+def names(result):
+    return {item.name: item for item in result.findings}
 
 
 def test_half_precision_is_the_same_cloud(x):
-    found = isonb.compare(x, x.half().float())
-    assert found.ok
-    assert "same rows" in names(found)
-    assert found.cka == pytest.approx(1, abs=1e-6)
-    assert found.overlap[0] > 0.99
+    result = isonb.compare(x, x.half().float())
+    assert result.ok
+    assert "same rows" in names(result)
+    assert result.cka == pytest.approx(1, abs=1e-6)
+    assert result.overlap[0] > 0.99
 
 
 def test_rows_that_moved_are_named(x):
     y = x.clone()
     y[[7, 300]] = -y[[7, 300]]
-    found = isonb.compare(x, y)
-    assert {row for row, _ in found.moved[:2]} == {7, 300}
-    assert set(names(found)["moved rows"].rows) == {7, 300}
-    assert found.cosines["0"] == pytest.approx(-1, abs=1e-5)
-    assert found.cosines["0.5"] == pytest.approx(1, abs=1e-5)
+    result = isonb.compare(x, y)
+    assert {row for row, _ in result.moved[:2]} == {7, 300}
+    assert set(names(result)["moved rows"].rows) == {7, 300}
+    assert result.cosines["0"] == pytest.approx(-1, abs=1e-5)
+    assert result.cosines["0.5"] == pytest.approx(1, abs=1e-5)
 
 
 def test_the_interval_of_a_difference_holds_it(x):
     """Half the offset: the mean cosine falls, surely, from what it is to what it becomes."""
-    found = isonb.compare(x, x - 0.25)
-    rise = next(one for one in found.differences if one.name == "mean cosine")
+    result = isonb.compare(x, x - 0.25)
+    rise = next(entry for entry in result.differences if entry.name == "mean cosine")
     assert rise.high < 0
     assert rise.rise == pytest.approx((isonb.mean_cosine(x - 0.25) - isonb.mean_cosine(x)).item(), abs=1e-6)
 
@@ -53,10 +53,10 @@ def test_rows_that_break_in_one_alone_are_a_fault(x):
     y = x.clone()
     y[4, 2] = torch.nan
     y[9] = 0
-    found = isonb.compare(x, y)
-    assert names(found)["odd rows"].rows == (4, 9)
-    assert found.findings[0].severity == "fault"
-    assert found.n == N - 2
+    result = isonb.compare(x, y)
+    assert names(result)["odd rows"].rows == (4, 9)
+    assert result.findings[0].severity == "fault"
+    assert result.n == N - 2
 
 
 def test_other_bad_input(x):
@@ -72,27 +72,27 @@ def test_functions_are_named_and_texts_may_be_drawn_once(x):
     def lengths(texts):
         return x[: len(texts)]
 
-    found = isonb.compare(lengths, lengths, texts=(f"text {i}" for i in range(N)))
-    first, second = found.read
+    result = isonb.compare(lengths, lengths, texts=(f"text {i}" for i in range(N)))
+    first, second = result.read
     assert first == second
     assert first.startswith(f"{N} texts through the function test_functions_are_named")
-    assert f"second: {second}" in " ".join(repr(found).split())
-    assert found.cka == pytest.approx(1)
+    assert f"second: {second}" in " ".join(repr(result).split())
+    assert result.cka == pytest.approx(1)
 
 
 def test_the_command(x, tmp_path, capsys):
     np.save(tmp_path / "x.npy", x.numpy())
     np.save(tmp_path / "y.npy", (x - 0.25).numpy())
     np.save(tmp_path / "long.npy", torch.ones(N + 1, D).numpy())
-    words = ["audit", str(tmp_path / "x.npy"), "--compare"]
-    assert cli.main([*words, str(tmp_path / "y.npy"), "--fail-on", "CKA<0.5"]) == 0
+    arguments = ["audit", str(tmp_path / "x.npy"), "--compare"]
+    assert cli.main([*arguments, str(tmp_path / "y.npy"), "--fail-on", "CKA<0.5"]) == 0
     more = ["--sample", "500", "--html", str(tmp_path / "y.html"), "--fail-on", "row cosine 0.5<1"]
-    assert cli.main([*words, str(tmp_path / "y.npy"), *more]) == 1
+    assert cli.main([*arguments, str(tmp_path / "y.npy"), *more]) == 1
     assert "moved most" in capsys.readouterr().out
     assert "(500 measured)" in (tmp_path / "y.html").read_text()
-    assert cli.main([*words, str(tmp_path / "long.npy")]) == 2
+    assert cli.main([*arguments, str(tmp_path / "long.npy")]) == 2
     assert "both must have the same rows; got 800 and 801 rows" in capsys.readouterr().err
-    assert cli.main([*words, str(tmp_path / "y.npy"), "--queries", "t.npy"]) == 2
+    assert cli.main([*arguments, str(tmp_path / "y.npy"), "--queries", "t.npy"]) == 2
     assert "--compare must stand without" in capsys.readouterr().err
 
 
@@ -105,7 +105,7 @@ def reference(x, y):
         np.fill_diagonal(cosines, -2)
         return np.argsort(-cosines, 1)[:, :10]
 
-    kept = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(near(x), near(y), strict=True)])
+    remaining = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(near(x), near(y), strict=True)])
     n = len(x)
     grams = [z @ z.T * (1 - np.eye(n)) for z in (x, y)]
 
@@ -115,7 +115,7 @@ def reference(x, y):
     debiased = hsic(*grams) / np.sqrt(hsic(grams[0], grams[0]) * hsic(grams[1], grams[1]))
     a, b = x - x.mean(0), y - y.mean(0)
     cka = np.linalg.norm(a.T @ b) ** 2 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
-    return kept, cka, debiased
+    return remaining, cka, debiased
 
 
 def narrower(x):
@@ -132,17 +132,17 @@ def narrower(x):
 
 @pytest.mark.parametrize("kind", ["cut", "PCA", "another model", "wider"])
 def test_clouds_of_other_dimensions_are_compared(x, kind):
-    one = x.double().numpy() * np.linspace(3, 0.2, D)
-    other = narrower(one)[kind]
-    found = isonb.compare(one, other)
-    assert (found.overlap[0], found.cka, found.cka_debiased) == pytest.approx(reference(one, other), abs=1e-6)
-    assert (found.d, found.d_second) == (D, other.shape[1])
-    assert found.cosines == {}
-    assert found.moved == ()
-    assert ("some dimensions" in names(found)) == (kind in ("cut", "wider"))
-    assert "itself" not in repr(found)
-    assert "itself" not in found.html()
-    assert "overlap@10" in found.values()
+    first = x.double().numpy() * np.linspace(3, 0.2, D)
+    other = narrower(first)[kind]
+    result = isonb.compare(first, other)
+    assert (result.overlap[0], result.cka, result.cka_debiased) == pytest.approx(reference(first, other), abs=1e-6)
+    assert (result.d, result.d_second) == (D, other.shape[1])
+    assert result.cosines == {}
+    assert result.moved == ()
+    assert ("some dimensions" in names(result)) == (kind in ("cut", "wider"))
+    assert "itself" not in repr(result)
+    assert "itself" not in result.html()
+    assert "overlap@10" in result.values()
 
 
 ORDER = torch.randperm(N, generator=torch.Generator().manual_seed(5))
@@ -151,10 +151,10 @@ ORDER = torch.randperm(N, generator=torch.Generator().manual_seed(5))
 @pytest.mark.parametrize("change", [lambda y: y.half().float()[ORDER, :16], lambda y: y.roll(-1, 0)])
 def test_rows_in_another_order_are_recognised(x, change):
     y = change(x)
-    found = isonb.compare(x, y)
-    told = found.findings[0]
-    assert (told.name, told.severity) == ("other order", "fault")
-    first, second = map(int, re.search(r"row (\d+) is row (\d+)", told.text).groups())
+    result = isonb.compare(x, y)
+    report = result.findings[0]
+    assert (report.name, report.severity) == ("other order", "fault")
+    first, second = map(int, re.search(r"row (\d+) is row (\d+)", report.text).groups())
     assert torch.allclose(x[first, : y.shape[1]], y[second], atol=1e-2)
 
 
@@ -165,10 +165,10 @@ def test_rows_that_have_nothing_in_common_are_a_fault(x):
 
 def test_a_rotation_is_named(x):
     turn, _ = torch.linalg.qr(torch.randn(D, D, generator=torch.Generator().manual_seed(3)))
-    found = isonb.compare(x, 3 * x @ turn)
-    assert "a rotation of the first" in names(found)["rotation"].text
-    assert found.overlap[0] == pytest.approx(1, abs=1e-3)
-    assert found.cka == pytest.approx(1, abs=1e-5)
+    result = isonb.compare(x, 3 * x @ turn)
+    assert "a rotation of the first" in names(result)["rotation"].text
+    assert result.overlap[0] == pytest.approx(1, abs=1e-3)
+    assert result.cka == pytest.approx(1, abs=1e-5)
     noisy = x @ turn + 0.1 * torch.randn(N, D, generator=torch.Generator().manual_seed(6))
     assert "rotation" not in names(isonb.compare(x, noisy))
 
@@ -178,17 +178,17 @@ def test_two_encoders_on_the_same_texts(tmp_path, capsys):
 
     texts = [sentence.text for sentence in sentences()][:60]
     (tmp_path / "t.txt").write_text("\n".join(texts))
-    words = ["audit", "tiny", "--compare", "minilm", "--texts", str(tmp_path / "t.txt")]
-    assert cli.main([*words, "--json", str(tmp_path / "a.json")]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "first: 60 texts of t.txt through tiny, mean pooling, 128 dimensions" in said
-    assert "second: 60 texts of t.txt through minilm, as sentence-transformers encodes, 384 dimensions" in said
-    found = json.loads((tmp_path / "a.json").read_text())
-    assert (found["n"], found["d"], found["d_second"]) == (60, 128, 384)
-    assert 0.1 < found["cka"] < 1
+    arguments = ["audit", "tiny", "--compare", "minilm", "--texts", str(tmp_path / "t.txt")]
+    assert cli.main([*arguments, "--json", str(tmp_path / "a.json")]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "first: 60 texts of t.txt through tiny, mean pooling, 128 dimensions" in output
+    assert "second: 60 texts of t.txt through minilm, as sentence-transformers encodes, 384 dimensions" in output
+    result = json.loads((tmp_path / "a.json").read_text())
+    assert (result["n"], result["d"], result["d_second"]) == (60, 128, 384)
+    assert 0.1 < result["cka"] < 1
     first_tokens = isonb.compare("tiny", "tiny", texts, pool="cls", max_length=4)
     assert first_tokens.differences != isonb.compare("tiny", "tiny", texts).differences
-    assert cli.main([*words, "--work", str(tmp_path)]) == 2
+    assert cli.main([*arguments, "--work", str(tmp_path)]) == 2
     assert "--compare must stand without" in capsys.readouterr().err
 
 
@@ -196,8 +196,10 @@ def test_cka_of_unrelated_rows_is_beside_it_and_about_zero():
     """The plug-in value of 100 unrelated rows of 768 dimensions is 0.88."""
     draw = torch.Generator().manual_seed(82)
     first, second = (torch.randn(100, 768, generator=draw) for _ in range(2))
-    found = isonb.compare(first, second)
-    assert found.cka == pytest.approx(0.88, abs=0.02)
-    assert abs(found.cka_debiased) < 0.05
-    assert -0.1 < found.cka_floor[0] < 0 < found.cka_floor[1] < 0.1
-    assert f"unrelated rows have {found.cka_floor[0]:.4f} to {found.cka_floor[1]:.4f}" in " ".join(str(found).split())
+    result = isonb.compare(first, second)
+    assert result.cka == pytest.approx(0.88, abs=0.02)
+    assert abs(result.cka_debiased) < 0.05
+    assert -0.1 < result.cka_floor[0] < 0 < result.cka_floor[1] < 0.1
+    assert f"unrelated rows have {result.cka_floor[0]:.4f} to {result.cka_floor[1]:.4f}" in " ".join(
+        str(result).split()
+    )

@@ -25,7 +25,7 @@ def draw(seed=0):
 
 
 def findings(x, **more):
-    return {one.name: one for one in isonb.audit(x, **more).findings}
+    return {item.name: item for item in isonb.audit(x, **more).findings}
 
 
 @pytest.mark.parametrize(
@@ -43,22 +43,22 @@ def findings(x, **more):
 def test_repeats_are_those_that_numpy_counts(rows, kind):
     x = rows.astype(kind)
     x[[7, 20_000]] = x[[3, 3]]
-    seen = read(x)
+    values = read(x)
     _, first = np.unique(x, axis=0, return_index=True)
     want = np.setdiff1d(np.arange(len(x)), first)
-    assert seen.repeats.tolist() == [row for row in want if x[row].any()]
-    assert {7, 20_000} <= set(seen.repeats.tolist())
+    assert values.repeats.tolist() == [row for row in want if x[row].any()]
+    assert {7, 20_000} <= set(values.repeats.tolist())
 
 
 @pytest.mark.parametrize("noise", [1e-7, 1e-5])
 def test_near_copies_leave_the_dimension_alone_and_are_found(noise):
     x = draw().normal(size=(1500, 48)).astype("f4")
     again = x[:200] * (1 + noise * draw(1).normal(size=(200, 48)).astype("f4"))
-    audits = [isonb.audit(one) for one in (x, np.concatenate([x, again]))]
-    clean, mixed = (one.value for audit in audits for one in audit.readings if one.measure == "two_nn")
+    audits = [isonb.audit(item) for item in (x, np.concatenate([x, again]))]
+    clean, mixed = (entry.value for audit in audits for entry in audit.readings if entry.measure == "two_nn")
     assert mixed == pytest.approx(clean, rel=0.02)
-    told = findings(np.concatenate([x, again]))
-    assert "400 rows" in told["near duplicates"].text
+    report = findings(np.concatenate([x, again]))
+    assert "400 rows" in report["near duplicates"].text
     near = Neighbours(torch.from_numpy(np.concatenate([x, again])), 10)
     assert copies(near).tolist() == [False] * 1500 + [True] * 200
 
@@ -111,18 +111,18 @@ def test_the_advice_about_hubs_is_tried_first():
     x = torch.nn.functional.normalize(torch.randn(600, 24, generator=torch.Generator().manual_seed(0)), dim=-1)
     sides = torch.cat([x + torch.eye(24)[0], x - torch.eye(24)[0]])
     sides[[5, 700]] = torch.stack([sides[:600].mean(0), sides[600:].mean(0)])
-    found = isonb.audit(sides)
-    (hubs,) = [one for one in found.findings if one.name == "hubs"]
+    report = isonb.audit(sides)
+    (hubs,) = [item for item in report.findings if item.name == "hubs"]
     assert set(hubs.rows[:2]) == {5, 700}
     assert "doesn't help" in hubs.advice
-    assert not found.next_steps
+    assert not report.next_steps
 
 
 def test_a_sound_encoder_on_real_texts_has_no_warning():
-    one = list(dict.fromkeys(sentence.text for sentence in sentences()))
-    texts = [*one, *(f"{a} {b}" for step in (7, 31) for a, b in zip(one, one[step:], strict=False))]
+    first = list(dict.fromkeys(sentence.text for sentence in sentences()))
+    texts = [*first, *(f"{a} {b}" for step in (7, 31) for a, b in zip(first, first[step:], strict=False))]
     sound = SentenceTransformer(str(embedded_folder(EMBEDDED["minilm"])[0]), device="cpu").encode(texts)
-    assert {one.severity for one in isonb.audit(sound).findings} == {"note"}
+    assert {item.severity for item in isonb.audit(sound).findings} == {"note"}
 
 
 LARGE = {
@@ -153,17 +153,17 @@ def test_dimensions_are_counted_before_they_are_cut():
 
 def test_sparse_vectors_have_no_loud_and_no_dead_dimension_that_warns():
     used = scipy.sparse.random(800, 200, density=0.04, random_state=0, format="csr", dtype="f4")
-    told = findings(scipy.sparse.hstack([used, scipy.sparse.csr_matrix((800, 100))]))
-    assert "outlier dimensions" not in told
-    assert told["dead dimensions"].severity == "note"
-    assert "100 dimensions of 300" in told["dead dimensions"].text
+    report = findings(scipy.sparse.hstack([used, scipy.sparse.csr_matrix((800, 100))]))
+    assert "outlier dimensions" not in report
+    assert report["dead dimensions"].severity == "note"
+    assert "100 dimensions of 300" in report["dead dimensions"].text
 
 
 def test_very_wide_vectors_are_audited_without_their_shape():
-    found = isonb.audit(scipy.sparse.random(120, 20_000, density=0.01, random_state=0, format="csr", dtype="f4"))
-    assert found.d == 20_000
-    assert "too many" in found.withheld
-    assert {one.name for one in found.readings} == {"mean cosine", "common mean"}
+    report = isonb.audit(scipy.sparse.random(120, 20_000, density=0.01, random_state=0, format="csr", dtype="f4"))
+    assert report.d == 20_000
+    assert "too many" in report.withheld
+    assert {item.name for item in report.readings} == {"mean cosine", "common mean"}
 
 
 def test_thresholds_have_the_digits_that_tell_them_apart():
@@ -188,13 +188,13 @@ STEPS = {
 def test_the_next_steps_run_on_the_file_that_was_audited(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez(tmp_path / "my vectors.npz", a=STEPS[case](draw().normal(size=(600, 24))), b=np.eye(9))
-    words = ["audit", str(tmp_path / "my vectors.npz"), "--name", "a", "--json", str(tmp_path / "a.json")]
+    arguments = ["audit", str(tmp_path / "my vectors.npz"), "--name", "a", "--json", str(tmp_path / "a.json")]
     with redirect_stdout(io.StringIO()):
-        assert cli.main(words) == 0
+        assert cli.main(arguments) == 0
     steps = json.loads((tmp_path / "a.json").read_text())["next_steps"]
-    with redirect_stdout(io.StringIO()) as said:
+    with redirect_stdout(io.StringIO()) as output:
         exec("\n".join(steps), {})
-    assert said.getvalue().startswith("Usable") == bool(steps)
+    assert output.getvalue().startswith("Usable") == bool(steps)
     assert bool(steps) == (case != "loud")  # only labelled pairs could say whether a remedy of that helps
     if case == "repeats and a dead dimension":
         assert np.load("fixed.npy").shape == (600, 24)

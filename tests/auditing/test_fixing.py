@@ -36,17 +36,17 @@ def fixed(tmp_path_factory):
     """The folder after one command."""
     folder = tmp_path_factory.mktemp("fix")
     np.save(folder / "x.npy", dirty())
-    words = ["audit", str(folder / "x.npy"), "--fix", str(folder / "y.npy"), "--rows", str(folder / "rows.csv")]
-    with redirect_stdout(io.StringIO()) as said:
-        assert cli.main([*words, "--json", str(folder / "a.json"), "--html", str(folder / "a.html")]) == 0
-    (folder / "said.txt").write_text(said.getvalue())
+    arguments = ["audit", str(folder / "x.npy"), "--fix", str(folder / "y.npy"), "--rows", str(folder / "rows.csv")]
+    with redirect_stdout(io.StringIO()) as output:
+        assert cli.main([*arguments, "--json", str(folder / "a.json"), "--html", str(folder / "a.html")]) == 0
+    (folder / "said.txt").write_text(output.getvalue())
     return folder
 
 
 def test_rows_and_dimensions_are_left_out_and_the_rest_is_centred(fixed):
     y, book = np.load(fixed / "y.npy"), np.load(fixed / "y.map.npz")
-    kept = [row for row in range(N) if row not in OUT]
-    assert book["rows"].tolist() == kept
+    remaining = [row for row in range(N) if row not in OUT]
+    assert book["rows"].tolist() == remaining
     assert book["dims"].tolist() == [dim for dim in range(D) if dim != 3]
     assert y.shape == (N - len(OUT), D - 1)
     again = isonb.audit(fixed / "y.npy")
@@ -64,12 +64,12 @@ def test_the_printed_lines_do_the_same_to_queries(fixed, monkeypatch):
 
 
 def test_before_and_after_are_of_rows_that_nothing_was_fitted_on(fixed):
-    told = json.loads((fixed / "a.json").read_text())["fixed"]
-    effects = {one["name"]: (one["before"], one["after"]) for one in told["effects"]}
+    text = json.loads((fixed / "a.json").read_text())["fixed"]
+    effects = {effect["name"]: (effect["before"], effect["after"]) for effect in text["effects"]}
     before, after = effects["mean cosine"]
     assert before > 0.4
     assert 0 < abs(after) < 0.02  # 0 or less would be the rows that the mean was taken of
-    assert told["judged"] in (fixed / "said.txt").read_text()
+    assert text["judged"] in (fixed / "said.txt").read_text()
 
 
 def test_every_row_of_a_finding_is_exported(fixed):
@@ -77,27 +77,27 @@ def test_every_row_of_a_finding_is_exported(fixed):
         table = [*csv.DictReader(file)]
     named = {"not finite": {5}, "zero rows": {7}, "duplicates": REPEATS, "long rows": {400}}
     for finding, rows in named.items():
-        assert {int(one["row"]) for one in table if one["finding"] == finding} == rows
+        assert {int(item["row"]) for item in table if item["finding"] == finding} == rows
 
 
 def test_json_names_more_than_twenty_rows_and_text_the_first():
     x = np.random.default_rng(0).normal(size=(N, D))
     x[300:500] = x[:200]
-    found = isonb.audit(x)
-    (repeats,) = [one for one in found.findings if one.name == "duplicates"]
+    report = isonb.audit(x)
+    (repeats,) = [item for item in report.findings if item.name == "duplicates"]
     assert repeats.rows == tuple(range(300, 500))
-    assert "Rows 300, 301, 302, 303, 304 and 195 more." in " ".join(str(found).split())
+    assert "Rows 300, 301, 302, 303, 304 and 195 more." in " ".join(str(report).split())
 
 
 def test_long_rows_are_a_warning_and_short_ones_a_note():
     x = torch.nn.functional.normalize(torch.randn(N, D, generator=torch.Generator().manual_seed(0)), dim=-1)
     x[:10] *= 60
     x[20] *= 1e-5
-    found = {one.name: one for one in isonb.audit(x).findings}
-    assert found["long rows"].severity == "warning"
-    assert set(found["long rows"].rows) == set(range(10))
-    assert "60 times the median length" in found["long rows"].text
-    assert found["short rows"].rows == (20,)
+    report = {item.name: item for item in isonb.audit(x).findings}
+    assert report["long rows"].severity == "warning"
+    assert set(report["long rows"].rows) == set(range(10))
+    assert "60 times the median length" in report["long rows"].text
+    assert report["short rows"].rows == (20,)
 
 
 def noisy(seed):
@@ -114,7 +114,7 @@ def noisy(seed):
 def test_pairs_choose_the_remedy_and_other_pairs_judge_it(tmp_path):
     x, pairs = noisy(0)
     fixed = isonb.audit(x, pairs=pairs, sample=1000, fix=tmp_path / "y.npy").fixed
-    (score,) = [one for one in fixed.effects if one.name == "AUC"]
+    (score,) = [effect for effect in fixed.effects if effect.name == "AUC"]
     assert score.after > score.before + 0.1
     assert "400 pairs" in fixed.judged
     y = torch.from_numpy(np.load(tmp_path / "y.npy"))

@@ -64,26 +64,26 @@ def jsonl(records):
     return text("\n".join(map(json.dumps, records)) + "\n")
 
 
-def parquet(made):
-    return lambda path: pq.write_table(made() if callable(made) else made, path)
+def parquet(result):
+    return lambda path: pq.write_table(result() if callable(result) else result, path)
 
 
-def torch_in(held):
-    return lambda path: torch.save(held, path)
+def torch_in(holder):
+    return lambda path: torch.save(holder, path)
 
 
-def safe(**held):
-    return lambda path: save_file({name: torch.as_tensor(x) for name, x in held.items()}, path)
+def safe(**holder):
+    return lambda path: save_file({name: torch.as_tensor(x) for name, x in holder.items()}, path)
 
 
 def ml_dtypes(kind):
     return lambda path: np.save(path, X.astype(getattr(pytest.importorskip("ml_dtypes"), kind)))
 
 
-def faiss(made):
+def faiss(result):
     def write(path):
         library = pytest.importorskip("faiss")
-        index = made(library)
+        index = result(library)
         index.train(X)
         index.add(X)
         library.write_index(index, str(path))
@@ -98,10 +98,10 @@ def faiss_bits(path):
     library.write_index_binary(index, str(path))
 
 
-def hdf5(**held):
+def hdf5(**holder):
     def write(path):
         with pytest.importorskip("h5py").File(path, "w") as file:
-            for name, array in held.items():
+            for name, array in holder.items():
                 file[name.replace("__", "/")] = array
 
     return write
@@ -124,13 +124,13 @@ def splits(path):
     datasets.DatasetDict({"train": data, "test": data.select(range(30))}).save_to_disk(path)
 
 
-def words(names, head=""):
+def phrase(names, head=""):
     lines = [f"{w} {' '.join(map(str, row))}\n" for w, row in zip(names, ROWS, strict=True)]
     return text(head + "".join(lines))
 
 
 def packed_words(path):
-    words([f"w{i}" for i in range(N)], f"{N} {D}\n")(path)
+    phrase([f"w{i}" for i in range(N)], f"{N} {D}\n")(path)
     path.write_bytes(gzip.compress(path.read_bytes()))
 
 
@@ -202,10 +202,10 @@ READ = {
     "torch dictionary": ("a.pt", torch_in({"emb": torch.from_numpy(X), "ids": torch.arange(N)})),
     "torch list": ("a.pt", torch_in(list(torch.from_numpy(X)))),
     "safetensors": ("a.safetensors", safe(emb=X, other=X[:, :3].copy()), "emb", X),
-    "word2vec text": ("a.vec", words(["naïve", *IDS[1:]], f"{N} {D}\n")),
+    "word2vec text": ("a.vec", phrase(["naïve", *IDS[1:]], f"{N} {D}\n")),
     "fastText in gzip": ("a.vec.gz", packed_words),
     "word2vec binary": ("a.bin", word2vec_binary),
-    "GloVe": ("a.txt", words([". . .", "7", "naïve", *IDS[3:]])),  # words with blanks, words that are numbers
+    "GloVe": ("a.txt", phrase([". . .", "7", "naïve", *IDS[3:]])),  # words with blanks, words that are numbers
     "numpy savetxt": ("a.txt", lambda p: np.savetxt(p, X, fmt="%.4f")),
     "numpy savetxt, commas": ("a.csv", lambda p: np.savetxt(p, X, fmt="%.4f", delimiter=",")),
     "folder of npy shards": ("shards", shards),
@@ -325,12 +325,12 @@ def test_what_holds_no_vectors_is_refused(case, tmp_path, capsys):
     name, make, says = REFUSED[case]
     make(tmp_path / name)
     assert cli.main(["audit", str(tmp_path / name)]) == 2
-    said, *lines = capsys.readouterr().err.splitlines()
-    assert said.startswith("error: audit: ")
-    assert says in " ".join([said, *lines])
+    output, *lines = capsys.readouterr().err.splitlines()
+    assert output.startswith("error: audit: ")
+    assert says in " ".join([output, *lines])
 
 
-def held():
+def stored():
     return {
         "list of lists": ROWS,
         "list of tensors": list(torch.from_numpy(X)),
@@ -359,9 +359,9 @@ def held():
     }
 
 
-@pytest.mark.parametrize("case", held())
+@pytest.mark.parametrize("case", stored())
 def test_what_is_in_memory_is_read(case):
-    got = matrix(held()[case])
+    got = matrix(stored()[case])
     assert got.shape == (N, D)
     assert not getattr(got, "requires_grad", False)
     assert np.allclose(plain(got), X, rtol=1e-6, atol=1e-7)
@@ -402,15 +402,15 @@ def test_one_reader_serves_every_door(tmp_path, monkeypatch, capsys):
     passages, queries = rng.normal(size=(300, 8)).astype("f4"), rng.normal(size=(60, 8)).astype("f4")
     np.savez("run.npz", passages=passages, queries=queries)
     pd.DataFrame({"v": list(passages)}).to_parquet("again.parquet")
-    words = ["audit", "run.npz", "--name", "passages"]
-    assert cli.main([*words, "--queries", "run.npz", "--json", "a.json"]) == 0
-    assert cli.main([*words, "--queries", "run.npz", "--queries-name", "queries", "--json", "b.json"]) == 0
-    assert cli.main([*words, "--compare", "again.parquet", "--compare-name", "v"]) == 0
+    arguments = ["audit", "run.npz", "--name", "passages"]
+    assert cli.main([*arguments, "--queries", "run.npz", "--json", "a.json"]) == 0
+    assert cli.main([*arguments, "--queries", "run.npz", "--queries-name", "queries", "--json", "b.json"]) == 0
+    assert cli.main([*arguments, "--compare", "again.parquet", "--compare-name", "v"]) == 0
     assert "The rows are the same" in capsys.readouterr().out
     first, second = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
     assert first["matches"] == second["matches"]
     assert first["matches"] == json.loads(isonb.audit(passages, queries=queries).to_json())["matches"]
-    assert cli.main([*words, "--queries-name", "queries"]) == 2
+    assert cli.main([*arguments, "--queries-name", "queries"]) == 2
 
 
 def test_queries_of_a_model_name_their_column(tmp_path, monkeypatch, capsys):
@@ -418,10 +418,10 @@ def test_queries_of_a_model_name_their_column(tmp_path, monkeypatch, capsys):
     texts = [f"The {animal} sees {n} trees." for animal in ("cat", "dog", "cow") for n in range(20)]
     (tmp_path / "texts.txt").write_text("\n".join(texts))
     pd.DataFrame({"title": texts[:30], "query": texts[30:]}).to_csv("asked.csv", index=False)
-    words = ["audit", "tiny", "--texts", "texts.txt", "--queries", "asked.csv"]
-    assert cli.main(words) == 2
+    arguments = ["audit", "tiny", "--texts", "texts.txt", "--queries", "asked.csv"]
+    assert cli.main(arguments) == 2
     assert "--queries-name must name a column of text in asked.csv" in capsys.readouterr().err
-    assert cli.main([*words, "--queries-name", "query"]) == 0
+    assert cli.main([*arguments, "--queries-name", "query"]) == 0
 
 
 def test_more_than_two_to_the_thirty_one_numbers(tmp_path):
@@ -478,11 +478,11 @@ SAID = {
 @pytest.mark.parametrize("case", SAID)
 def test_the_first_line_says_what_was_read(case, tmp_path):
     make, says = SAID[case]
-    made = make(tmp_path)
-    found = isonb.audit(next(map(str, tmp_path.iterdir()), None) or made)
-    assert repr(found).splitlines()[0].startswith(f"{says} (")
-    read = json.loads(found.to_json())["read"]
-    assert read["shape"] == [found.read.shape[0], found.read.shape[1]] == [N, found.d]
+    result = make(tmp_path)
+    report = isonb.audit(next(map(str, tmp_path.iterdir()), None) or result)
+    assert repr(report).splitlines()[0].startswith(f"{says} (")
+    read = json.loads(report.to_json())["read"]
+    assert read["shape"] == [report.read.shape[0], report.read.shape[1]] == [N, report.d]
 
 
 def test_counted_folders_of_shards_come_in_their_order(tmp_path):

@@ -45,21 +45,21 @@ def routed(folders):
     return SentenceTransformer(modules=[router], device="cpu")
 
 
-def told(found):
-    return " ".join(finding.text for finding in found.findings if finding.name == "two sides")
+def report(result):
+    return " ".join(finding.text for finding in result.findings if finding.name == "two sides")
 
 
 @pytest.mark.parametrize("kind", ["prompted", "routed"])
 def test_the_threshold_lies_between_queries_and_documents(kind, request):
     model = request.getfixturevalue(kind)
     assert two_sided(model)
-    found = isonb.audit(model, DOCUMENTS, queries=QUERIES, progress=False)
+    result = isonb.audit(model, DOCUMENTS, queries=QUERIES, progress=False)
     across = isonb.audit(model.encode_document(DOCUMENTS), queries=model.encode_query(QUERIES))
     within = isonb.audit(model.encode_document(DOCUMENTS), queries=model.encode_document(QUERIES))
-    assert found.matches[0].threshold == pytest.approx(across.matches[0].threshold, abs=1e-5)
-    assert abs(found.matches[0].threshold - within.matches[0].threshold) > 1e-4
+    assert result.matches[0].threshold == pytest.approx(across.matches[0].threshold, abs=1e-5)
+    assert abs(result.matches[0].threshold - within.matches[0].threshold) > 1e-4
     names = {"prompted": ["the prompt document", "Find:"], "routed": ["the route document", "the route query"]}[kind]
-    assert all(name in told(found) for name in names)
+    assert all(name in report(result) for name in names)
 
 
 def test_labelled_pairs_are_a_query_and_a_document(prompted, tmp_path):
@@ -71,34 +71,34 @@ def test_labelled_pairs_are_a_query_and_a_document(prompted, tmp_path):
 
 @pytest.mark.parametrize(("prompt", "text"), [("other", "Anna slept. "), ("", "")])
 def test_a_prompt_can_be_chosen(prompt, text, prompted, tmp_path):
-    found = isonb.audit(prompted, DOCUMENTS, queries=QUERIES, prompt=prompt, progress=False)
+    result = isonb.audit(prompted, DOCUMENTS, queries=QUERIES, prompt=prompt, progress=False)
     documents, queries = (prompted.encode(part, prompt=text) for part in (DOCUMENTS, QUERIES))
     same = isonb.audit(documents, queries=queries)
-    assert found.matches[0].threshold == pytest.approx(same.matches[0].threshold, abs=1e-5)
-    assert ("the prompt other" if prompt else "without a prompt") in told(found)
+    assert result.matches[0].threshold == pytest.approx(same.matches[0].threshold, abs=1e-5)
+    assert ("the prompt other" if prompt else "without a prompt") in report(result)
 
 
 def test_without_queries_the_report_asks_for_them(prompted):
-    found = isonb.audit(prompted, DOCUMENTS, progress=False)
-    (finding,) = [one for one in found.findings if one.name == "two sides"]
+    result = isonb.audit(prompted, DOCUMENTS, progress=False)
+    (finding,) = [item for item in result.findings if item.name == "two sides"]
     assert "Give queries, too" in finding.advice
-    assert "the prompt document" in found.source
+    assert "the prompt document" in result.source
 
 
 def test_a_default_prompt_of_another_name_is_named(folders):
     model = SentenceTransformer(modules=modules(folders[0]), prompts=PROMPTS, default_prompt_name="other", device="cpu")
     model.prompts = {"other": PROMPTS["other"]}
-    found = isonb.audit(model, DOCUMENTS, progress=False)
+    result = isonb.audit(model, DOCUMENTS, progress=False)
     plain = isonb.audit(model.encode(DOCUMENTS))
-    assert found.floor["random cosine"]["0.5"] == pytest.approx(plain.floor["random cosine"]["0.5"], abs=1e-5)
-    assert 'with the prompt other ("Anna slept.")' in str(found)
-    assert "default prompt" in [finding.name for finding in found.findings]
+    assert result.floor["random cosine"]["0.5"] == pytest.approx(plain.floor["random cosine"]["0.5"], abs=1e-5)
+    assert 'with the prompt other ("Anna slept.")' in str(result)
+    assert "default prompt" in [finding.name for finding in result.findings]
 
 
 def test_a_model_with_one_side_is_encoded_as_ever(folders):
     model = SentenceTransformer(modules=modules(folders[0]), device="cpu")
     assert not two_sided(model)
-    assert told(isonb.audit(model, DOCUMENTS, progress=False)) == ""
+    assert report(isonb.audit(model, DOCUMENTS, progress=False)) == ""
     prompt = {"prompts": {"a": "Anna. "}, "default_prompt_name": "a"}
     usual = SentenceTransformer(modules=modules(folders[0]), device="cpu", **prompt)
     assert not two_sided(usual)
@@ -115,12 +115,12 @@ def test_the_command_takes_a_prompt_and_keeps_the_sides_apart(prompted, tmp_path
     prompted.save(str(tmp_path / "model"))
     for name, texts in (("d", DOCUMENTS), ("q", QUERIES)):
         (tmp_path / f"{name}.txt").write_text("\n".join(texts))
-    words = ["audit", str(tmp_path / "model"), "--texts", str(tmp_path / "d.txt"), "--work", str(tmp_path / "work")]
-    assert main([*words, "--queries", str(tmp_path / "q.txt")]) == 0
+    arguments = ["audit", str(tmp_path / "model"), "--texts", str(tmp_path / "d.txt"), "--work", str(tmp_path / "work")]
+    assert main([*arguments, "--queries", str(tmp_path / "q.txt")]) == 0
     first = capsys.readouterr().out
-    assert main([*words, "--queries", str(tmp_path / "q.txt")]) == 0  # from the vectors in work
+    assert main([*arguments, "--queries", str(tmp_path / "q.txt")]) == 0  # from the vectors in work
     assert capsys.readouterr().out == first
-    assert main([*words, "--queries", str(tmp_path / "q.txt"), "--prompt", "query"]) == 0
+    assert main([*arguments, "--queries", str(tmp_path / "q.txt"), "--prompt", "query"]) == 0
     assert capsys.readouterr().out != first
-    assert main([*words, "--prompt", "quary"]) == 2
+    assert main([*arguments, "--prompt", "quary"]) == 2
     assert main(["audit", str(tmp_path / "model"), "--prompt", "query"]) == 2

@@ -23,10 +23,10 @@ def clusters(k, n=N, d=D, noise=0.7, tail=None, uneven=False, shift=0.0, decay=0
     label = (
         torch.multinomial(1 / torch.arange(1.0, k + 1), n, True, generator=draw(1)) if uneven else torch.arange(n) % k
     )
-    apart = torch.randn(n, d, generator=draw(2))
+    separate = torch.randn(n, d, generator=draw(2))
     if tail:
-        apart /= torch.randn(n, tail, generator=draw(3)).square().mean(-1, keepdim=True).sqrt()
-    x = centres[label] + noise * apart + shift * torch.randn(d, generator=draw(4))
+        separate /= torch.randn(n, tail, generator=draw(3)).square().mean(-1, keepdim=True).sqrt()
+    x = centres[label] + noise * separate + shift * torch.randn(d, generator=draw(4))
     return x * torch.arange(1.0, d + 1) ** -decay, label
 
 
@@ -72,53 +72,53 @@ SIMULATED = {
 @pytest.mark.parametrize("case", SIMULATED)
 def test_the_floor_is_that_of_unrelated_pairs_or_withheld(case):
     (x, label), must = SIMULATED[case]
-    found = isonb.auditing.vectors.floor_of(x, draw())
-    assert found.unrelated.certain or not must, found.unrelated
-    if found.unrelated.certain:
-        assert found.quantiles["unrelated cosine"]["0.99"] == pytest.approx(truth(x, label), abs=TOLERANCE)
+    result = isonb.auditing.vectors.floor_of(x, draw())
+    assert result.unrelated.certain or not must, result.unrelated
+    if result.unrelated.certain:
+        assert result.quantiles["unrelated cosine"]["0.99"] == pytest.approx(truth(x, label), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize(("n", "d"), [(600, 24), (2000, 96), (300, 384)])
 def test_a_cloud_without_clusters_has_a_floor_and_no_related_pairs(n, d, offset):
     x = torch.randn(n, d, generator=draw(7)) + offset
-    found = isonb.auditing.vectors.floor_of(x, draw())
-    assert found.unrelated.related == 0
-    assert found.quantiles["unrelated cosine"] == found.quantiles["random cosine"]
+    result = isonb.auditing.vectors.floor_of(x, draw())
+    assert result.unrelated.related == 0
+    assert result.quantiles["unrelated cosine"] == result.quantiles["random cosine"]
 
 
 def test_forty_topics_are_told_apart_in_the_whole_report():
     """A quantile of all pairs is 0.69 here; a threshold there would lose half of the related pairs."""
     x, label = clusters(40)
-    found = isonb.audit(x + 0.3)
-    assert found.threshold() == pytest.approx(truth(x + 0.3, label), abs=TOLERANCE)
-    assert found.floor["random cosine"]["0.99"] > found.threshold() + 0.3
-    assert found.unrelated.related == pytest.approx(1 / 40, abs=0.005)
-    assert "of random pairs seem related" in " ".join(str(found).split())
-    assert found.headline.startswith(f"Usable: take a threshold above {found.threshold():.2f}, which 1% of unrelated")
+    report = isonb.audit(x + 0.3)
+    assert report.threshold() == pytest.approx(truth(x + 0.3, label), abs=TOLERANCE)
+    assert report.floor["random cosine"]["0.99"] > report.threshold() + 0.3
+    assert report.unrelated.related == pytest.approx(1 / 40, abs=0.005)
+    assert "of random pairs seem related" in " ".join(str(report).split())
+    assert report.headline.startswith(f"Usable: take a threshold above {report.threshold():.2f}, which 1% of unrelated")
 
 
 def test_topics_within_topics_are_withheld():
     """Rows of one branch are alike, of one leaf more so: which are related isn't for the audit to say."""
     branch, leaf = torch.randn(8, D, generator=draw(1)), 0.7 * torch.randn(80, D, generator=draw(2))
     of = torch.arange(N) % 80
-    found = isonb.audit(branch[of % 8] + leaf[of] + 0.4 * torch.randn(N, D, generator=draw(3)))
-    assert not found.unrelated.certain
-    assert found.unrelated.low < 0.3 < 0.6 < found.unrelated.high
-    assert found.values()["unrelated cosine 0.99"] is None
-    assert "unrelated cosine" not in found.floor
+    report = isonb.audit(branch[of % 8] + leaf[of] + 0.4 * torch.randn(N, D, generator=draw(3)))
+    assert not report.unrelated.certain
+    assert report.unrelated.low < 0.3 < 0.6 < report.unrelated.high
+    assert report.values()["unrelated cosine 0.99"] is None
+    assert "unrelated cosine" not in report.floor
     with pytest.raises(InputError, match=r"unrelated pairs must stand out.*Pass labelled pairs"):
-        found.threshold()
-    assert "labelled pairs" in " ".join(str(found).split()).lower()
+        report.threshold()
+    assert "labelled pairs" in " ".join(str(report).split()).lower()
 
 
 def test_one_loud_dimension_makes_no_related_pairs():
     """Half of all pairs are on one side of it, with a cosine near 1; a floor below 0 would be no floor."""
     x = torch.randn(1000, 24, generator=draw())
     x[:, 0] *= 30
-    found = isonb.auditing.vectors.floor_of(x, draw())
-    assert not found.unrelated.certain
-    assert found.unrelated.high > 0.99
+    result = isonb.auditing.vectors.floor_of(x, draw())
+    assert not result.unrelated.certain
+    assert result.unrelated.high > 0.99
 
 
 def test_a_gaussian_of_the_same_mean_and_covariance():

@@ -88,7 +88,7 @@ def separated(sep, header, names=names_of):
     return write
 
 
-def words(before, suffix=".txt", head=False):
+def phrase(before, suffix=".txt", head=False):
     def write(path, rows, ids, mark):
         lines = [f"{len(rows)} {len(rows[0])}\n"] if head else []
         for number, (i, row) in enumerate(zip(ids or rows, rows, strict=True)):
@@ -101,8 +101,8 @@ def words(before, suffix=".txt", head=False):
 
 def lines(record):
     def write(path, rows, ids, mark):
-        made = [record(i, row) for i, row in zip(ids or range(len(rows)), rows, strict=True)]
-        return text(path.with_suffix(".jsonl"), "\n".join(map(json.dumps, made)))
+        results = [record(i, row) for i, row in zip(ids or range(len(rows)), rows, strict=True)]
+        return text(path.with_suffix(".jsonl"), "\n".join(map(json.dumps, results)))
 
     return write
 
@@ -228,10 +228,10 @@ WRITERS = {
     "CSV of blanks": cells(lambda row: " ".join(map(repr, row))),
     "CSV of semicolons": cells(lambda row: "; ".join(map(repr, row))),
     "CSV of base64": cells(packed),
-    "numbers": words(None),
-    "words and numbers": words(lambda i: f"w{i}"),
-    "words that are years": words(lambda i: f"{1900 + i * i}"),
-    "word2vec": words(lambda i: f"w{i}", ".vec", head=True),
+    "numbers": phrase(None),
+    "words and numbers": phrase(lambda i: f"w{i}"),
+    "words that are years": phrase(lambda i: f"{1900 + i * i}"),
+    "word2vec": phrase(lambda i: f"w{i}", ".vec", head=True),
     "JSON lines of rows": lines(lambda i, row: row),
     "JSON lines of records": lines(lambda i, row: {"id": i, "embedding": row}),
     "JSON lines of base64": lines(lambda i, row: {"id": i, "embedding": row and packed(row)}),
@@ -334,9 +334,9 @@ def test_a_missing_row_is_missing_or_refused(name, tmp_path):
 def test_a_row_of_another_length_is_refused(name, by, tmp_path):
     rows = matrices(30, 8, 4).tolist()
     rows[5] = rows[5][:by] if by < 0 else [*rows[5], *[0.5] * by]
-    made = write(name, tmp_path, rows)
+    result = write(name, tmp_path, rows)
     with pytest.raises(InputError):
-        matrix(made)
+        matrix(result)
 
 
 @pytest.mark.parametrize("name", WRITERS)
