@@ -40,9 +40,9 @@ def test_bars_under_a_metric_are_those_of_scipys_distances(metric):
         assert_same(its, heights(condensed), rtol=1e-12)
         assert_same(torch.tensor(squareform(condensed))[pairs[:, 0], pairs[:, 1]], its, rtol=1e-12)
         want = ripser.ripser(squareform(condensed), distance_matrix=True)["dgms"][1]
-        found = rips_barcode(cloud, metric=metric)
-        np.testing.assert_allclose(by_birth(torch.stack(found[1], -1)), by_birth(want), rtol=1e-5)
-        assert_same(rips_barcode(torch.tensor(condensed), metric="precomputed"), found, rtol=1e-12)
+        result = rips_barcode(cloud, metric=metric)
+        np.testing.assert_allclose(by_birth(torch.stack(result[1], -1)), by_birth(want), rtol=1e-5)
+        assert_same(rips_barcode(torch.tensor(condensed), metric="precomputed"), result, rtol=1e-12)
         assert_same(h0_barcode(torch.tensor(condensed), metric="precomputed"), its, rtol=1e-12)
     mask = some_mask(2, 20)
     for cloud, real, its in zip(x, mask, h0_barcode(x, mask=mask, metric=metric), strict=True):
@@ -81,18 +81,18 @@ def test_bars_below_a_threshold_are_those_of_gudhi_and_ripser(kind, share, backe
     threshold = float(np.quantile(matrix, share))
     tree = gudhi.RipsComplex(distance_matrix=matrix, max_edge_length=threshold).create_simplex_tree(max_dimension=2)
     tree.compute_persistence(persistence_dim_max=True)
-    given = torch.tensor(matrix)
-    found = rips_barcode(given, metric="precomputed", threshold=threshold, keep_infinite=True)
-    cut = torch.where(given <= threshold, given, torch.inf)
-    assert_same(rips_barcode(cut, metric="precomputed", keep_infinite=True), found)
-    finite = rips_barcode(given, metric="precomputed", threshold=threshold)
-    for dimension, (birth, death) in enumerate(found):
+    inputs = torch.tensor(matrix)
+    result = rips_barcode(inputs, metric="precomputed", threshold=threshold, keep_infinite=True)
+    cut = torch.where(inputs <= threshold, inputs, torch.inf)
+    assert_same(rips_barcode(cut, metric="precomputed", keep_infinite=True), result)
+    finite = rips_barcode(inputs, metric="precomputed", threshold=threshold)
+    for dimension, (birth, death) in enumerate(result):
         want = tree.persistence_intervals_in_dimension(dimension).reshape(-1, 2)
         ended = torch.isfinite(death)
         assert int((~ended).sum()) == np.isinf(want).sum()
         assert not bool(ended[: int((~ended).sum())].any())
-        kept = death > birth * (1 + 1e-12)
-        ours = by_birth(torch.stack((birth, death), -1)[kept])
+        lasting = death > birth * (1 + 1e-12)
+        ours = by_birth(torch.stack((birth, death), -1)[lasting])
         np.testing.assert_allclose(ours, by_birth(want[want[:, 1] > want[:, 0] * (1 + 1e-12)]), rtol=1e-12)
         assert_same(finite[dimension], [birth[ended], death[ended]])
 
@@ -110,20 +110,20 @@ def test_a_threshold_and_points_is_the_same_threshold_and_distances():
         x = normal(40, 3)
         matrix = torch.tensor(squareform(pdist(x.numpy(), metric)))
         threshold = float(matrix.quantile(0.06))
-        found = rips_barcode(x, metric=metric, threshold=threshold, keep_infinite=True)
-        assert len(found[0][1]) == 40
-        assert 1 < int(torch.isinf(found[0][1]).sum()) < 40
-        assert_same(found, rips_barcode(matrix, metric="precomputed", threshold=threshold, keep_infinite=True))
+        result = rips_barcode(x, metric=metric, threshold=threshold, keep_infinite=True)
+        assert len(result[0][1]) == 40
+        assert 1 < int(torch.isinf(result[0][1]).sum()) < 40
+        assert_same(result, rips_barcode(matrix, metric="precomputed", threshold=threshold, keep_infinite=True))
     assert_same(rips_barcode(x, threshold=99), rips_barcode(x))
 
 
 def test_a_list_of_clouds_gives_what_each_gives_alone():
     clouds = [normal(n, 3, seed=n) for n in (2, 9, 30)]
     bars = h0_barcode(clouds)
-    assert [len(one) for one in bars] == [1, 8, 29]
-    assert_same(bars, [h0_barcode(one) for one in clouds])
-    assert_same(rips_barcode(tuple(clouds), 2), [rips_barcode(one, 2) for one in clouds])
-    arrays = [one.numpy() for one in clouds]
+    assert [len(bar) for bar in bars] == [1, 8, 29]
+    assert_same(bars, [h0_barcode(item) for item in clouds])
+    assert_same(rips_barcode(tuple(clouds), 2), [rips_barcode(entry, 2) for entry in clouds])
+    arrays = [element.numpy() for element in clouds]
     assert_same(h0_barcode(arrays, return_edges=True), [h0_barcode(one, return_edges=True) for one in clouds])
     assert rips_barcode([]) == []
     check_rejects(h0_barcode, DtypeError, "must be a torch.Tensor; got float", [[1.0, 2.0]])
@@ -134,19 +134,19 @@ def test_a_list_of_clouds_gives_what_each_gives_alone():
 def test_each_bar_has_its_vertices(kind, threshold):
     x = torch.tensor(make_cloud(kind, 22, 3, 1))
     options = {"threshold": threshold, "keep_infinite": True}
-    found = rips_barcode(x, 2, return_generators=True, **options)
-    assert_same([one.diagram.unbind(-1) for one in found], rips_barcode(x, 2, **options))
-    for dimension, one in enumerate(found):
-        assert isinstance(one, Persistence)
-        assert one.dimension == dimension
-        birth, death = one.diagram.unbind(-1)
+    result = rips_barcode(x, 2, return_generators=True, **options)
+    assert_same([element.diagram.unbind(-1) for element in result], rips_barcode(x, 2, **options))
+    for dimension, entry in enumerate(result):
+        assert isinstance(entry, Persistence)
+        assert entry.dimension == dimension
+        birth, death = entry.diagram.unbind(-1)
         endless = torch.isinf(death)
-        assert bool((one.pairing[endless][:, -2:] == -1).all())
-        tail, head = x[one.pairing[~endless][:, -2]], x[one.pairing[~endless][:, -1]]
+        assert bool((entry.pairing[endless][:, -2:] == -1).all())
+        tail, head = x[entry.pairing[~endless][:, -2]], x[entry.pairing[~endless][:, -1]]
         assert_same((tail - head).norm(dim=-1), death[~endless])
         if dimension:
-            assert_same((x[one.pairing[:, 0]] - x[one.pairing[:, 1]]).norm(dim=-1), birth)
-    vertex, low, high = found[0].pairing.T
+            assert_same((x[entry.pairing[:, 0]] - x[entry.pairing[:, 1]]).norm(dim=-1), birth)
+    vertex, low, high = result[0].pairing.T
     assert sorted(vertex.tolist()) == list(range(len(x)))  # each point is born once
     label = torch.arange(len(x))  # and ends when the component of an older one is joined
     for dying, a, b in zip(vertex.flip(0).tolist(), low.flip(0).tolist(), high.flip(0).tolist(), strict=True):
@@ -163,18 +163,18 @@ def test_generators_are_those_of_torch_topological_and_of_gudhi():
         tree = gudhi.RipsComplex(points=x.numpy()).create_simplex_tree(max_dimension=2)
         tree.compute_persistence()
         flags = tree.flag_persistence_generators()
-        for one, other, flag in zip(ours, theirs, (flags[0], flags[1][0]), strict=True):
-            assert one.dimension == other.dimension
+        for item, other, flag in zip(ours, theirs, (flags[0], flags[1][0]), strict=True):
+            assert item.dimension == other.dimension
             assert_same(
-                torch.tensor(by_birth(one.diagram)), torch.tensor(by_birth(other.diagram)), rtol=1e-6, dtype=False
+                torch.tensor(by_birth(item.diagram)), torch.tensor(by_birth(other.diagram)), rtol=1e-6, dtype=False
             )
             for pairing in (other.pairing, flag):
                 edges = lambda pairs: {tuple(map(frozenset, (p[:-2], p[-2:]))) for p in np.asarray(pairs)}  # noqa: E731
-                if one.dimension:
-                    assert edges(one.pairing.tolist()) == edges(pairing.tolist())
+                if item.dimension:
+                    assert edges(item.pairing.tolist()) == edges(pairing.tolist())
                 else:  # which of two components is the elder is anyone's choice
-                    assert {edge for _, edge in edges(one.pairing.tolist())} == {e for _, e in edges(pairing.tolist())}
-        pair = [nn.PersistenceInformation(*one) for one in ours]
+                    assert {edge for _, edge in edges(item.pairing.tolist())} == {e for _, e in edges(pairing.tolist())}
+        pair = [nn.PersistenceInformation(*entry) for entry in ours]
         assert float(nn.WassersteinDistance()(pair, theirs)) == pytest.approx(0, abs=1e-5)
         assert float(nn.WassersteinDistance()(ours, theirs)) == pytest.approx(0, abs=1e-5)
 
@@ -234,24 +234,24 @@ def rounded(kind):
     """Distances as they come: by products in float32, of float32 kept in float64, 1 minus cosines, halves of both."""
     x = normal(60, 32, dtype=torch.float64)
     unit = torch.nn.functional.normalize(x.float(), dim=-1)
-    given = 1 - unit @ unit.T if kind == "cosine" else torch.cdist(x.float(), x.float())
+    inputs = 1 - unit @ unit.T if kind == "cosine" else torch.cdist(x.float(), x.float())
     exact = 1 - torch.nn.functional.normalize(x, dim=-1) @ torch.nn.functional.normalize(x, dim=-1).T
     exact = exact.clamp(min=0) if kind == "cosine" else torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
-    return {"float64": given.double(), "half": given.half()}.get(kind, given), exact.fill_diagonal_(0)
+    return {"float64": inputs.double(), "half": inputs.half()}.get(kind, inputs), exact.fill_diagonal_(0)
 
 
 @pytest.mark.parametrize("kind", ["cdist", "cosine", "float64", "half"])
 def test_distances_that_are_off_by_rounding_are_taken(kind):
-    given, exact = rounded(kind)
-    assert bool(given.diagonal().any()) or bool((given < 0).any())
-    got, want = (h0_barcode(x, metric="precomputed").double() for x in (given, exact))
+    inputs, exact = rounded(kind)
+    assert bool(inputs.diagonal().any()) or bool((inputs < 0).any())
+    got, want = (h0_barcode(x, metric="precomputed").double() for x in (inputs, exact))
     assert torch.allclose(got, want, atol=2e-3 if kind == "half" else 1e-5)
     assert bool((got >= 0).all())
     far = exact.max().item() * 2
-    assert torch.allclose(rips_barcode(given, metric="precomputed", threshold=far)[0][1].double(), want, atol=5e-3)
-    apart = given.clone()
-    apart[0, 1:] = apart[1:, 0] = torch.inf
-    (_, death), *_ = rips_barcode(apart, metric="precomputed", threshold=far, keep_infinite=True)
+    assert torch.allclose(rips_barcode(inputs, metric="precomputed", threshold=far)[0][1].double(), want, atol=5e-3)
+    spread = inputs.clone()
+    spread[0, 1:] = spread[1:, 0] = torch.inf
+    (_, death), *_ = rips_barcode(spread, metric="precomputed", threshold=far, keep_infinite=True)
     assert death.isinf().sum() == 2  # the one apart, and the others
 
 
@@ -264,10 +264,10 @@ def test_gradients_pass_through_distances_that_are_off_by_rounding():
 
 @pytest.mark.parametrize("off", [0.02, -0.02])
 def test_distances_that_are_off_by_more_are_refused(off):
-    given = torch.cdist(normal(20, 4), normal(20, 4, seed=0))
-    given = (given + given.T) / 2
-    given[3, 5] += off * given.max()
-    for wrong in (given, given + off * torch.eye(20), 1 - given):
+    inputs = torch.cdist(normal(20, 4), normal(20, 4, seed=0))
+    inputs = (inputs + inputs.T) / 2
+    inputs[3, 5] += off * inputs.max()
+    for wrong in (inputs, inputs + off * torch.eye(20), 1 - inputs):
         with pytest.raises(DegenerateError, match="distances must be symmetric"):
             h0_barcode(wrong, metric="precomputed")
 

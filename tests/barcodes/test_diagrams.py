@@ -28,10 +28,10 @@ def gudhi_pairs(x):
 def test_the_arrays_are_those_of_ripser_and_of_gudhi(x, generators):
     ours = rips_barcode(x, 2, keep_infinite=True, return_generators=generators)
     theirs = ripser.ripser(x.numpy(), maxdim=2)["dgms"]
-    found = to_diagrams(ours)
-    for one, other in zip(found, theirs, strict=True):
+    result = to_diagrams(ours)
+    for item, other in zip(result, theirs, strict=True):
         order = np.argsort(other[:, 1] - other[:, 0], kind="stable")
-        np.testing.assert_allclose(one, other[order], rtol=1e-6)
+        np.testing.assert_allclose(item, other[order], rtol=1e-6)
     pairs, want = to_diagrams(ours, "gudhi"), gudhi_pairs(x)
     assert [k for k, _ in pairs] == [k for k, _ in want]
     np.testing.assert_allclose([bar for _, bar in pairs], [bar for _, bar in want], rtol=1e-12)

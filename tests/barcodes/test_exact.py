@@ -72,7 +72,7 @@ def parts(edges: Tensor, n: int) -> int:
     label = list(range(n))
     for a, b in edges.tolist():
         old, new = label[a], label[b]
-        label = [new if one == old else one for one in label]
+        label = [new if item == old else item for item in label]
     return len(set(label))
 
 
@@ -84,15 +84,17 @@ def check(seed: int) -> None:
     assert torch.equal(_sorted(edges, mask, n), _sorted(inputs.tree_edges(x.double(), mask)[0], mask, n)), seed
     for c in range(len(x)):
         real = torch.ones(n, dtype=torch.bool) if mask is None else mask[c]
-        squares, own = all_squares(x[c] * real.unsqueeze(1)), edges[c][real[edges[c]].all(-1)].numpy()
+        squares, local = all_squares(x[c] * real.unsqueeze(1)), edges[c][real[edges[c]].all(-1)].numpy()
         want = least_tree(squares[np.ix_(real, real)])
-        np.testing.assert_allclose(np.sort(squares[own[:, 0], own[:, 1]]), want, rtol=1e-9, atol=0, err_msg=str(seed))
-        assert parts(own, n) == n - int(real.sum()) + 1, seed
+        np.testing.assert_allclose(
+            np.sort(squares[local[:, 0], local[:, 1]]), want, rtol=1e-9, atol=0, err_msg=str(seed)
+        )
+        assert parts(local, n) == n - int(real.sum()) + 1, seed
         few = min(k, int(real.sum()) - 1)
         index = nearest.neighbours(x[c], few, None if mask is None else mask[c])[1][real]
         away = np.where(real[None] & ~torch.eye(n, dtype=torch.bool), squares, np.inf)[real]
-        found = np.take_along_axis(away, index.numpy(), 1)
-        np.testing.assert_allclose(found, np.sort(away, 1)[:, :few], rtol=1e-9, atol=0, err_msg=str(seed))
+        result = np.take_along_axis(away, index.numpy(), 1)
+        np.testing.assert_allclose(result, np.sort(away, 1)[:, :few], rtol=1e-9, atol=0, err_msg=str(seed))
         if seed % len(KINDS) != KINDS.index("signs"):  # whose equal distances a sum rounds apart
             again = nearest.neighbours(x[c].double(), few, None if mask is None else mask[c])[1]
             assert torch.equal(index, again[real]), seed
@@ -147,14 +149,14 @@ def test_the_order_of_rows_and_a_power_of_two_change_no_bar_and_no_neighbour(kin
 @pytest.mark.parametrize("seed", range(1, 24, 3))
 def test_threads_change_no_edge_and_no_neighbour(seed):
     x, mask = draw(seed)
-    few, threads, found = min(3, x.shape[1] - 1), torch.get_num_threads(), []
+    few, threads, result = min(3, x.shape[1] - 1), torch.get_num_threads(), []
     try:
         for number in (1, 2):
             torch.set_num_threads(number)
-            found.append((h0_barcode(x, return_edges=True, mask=mask), nearest.neighbours(x, few)[1]))
+            result.append((h0_barcode(x, return_edges=True, mask=mask), nearest.neighbours(x, few)[1]))
     finally:
         torch.set_num_threads(threads)
-    ((bars, edges), index), ((bars_again, edges_again), index_again) = found
+    ((bars, edges), index), ((bars_again, edges_again), index_again) = result
     assert torch.equal(bars, bars_again)
     assert torch.equal(edges, edges_again)
     assert torch.equal(index, index_again)

@@ -297,8 +297,8 @@ def test_distances_in_a_batch_under_a_mask_and_in_a_gradient():
     matrix = torch.stack([cosine_distances(seed) for seed in range(3)]).requires_grad_()
     mask = some_mask(3, 24, keep=3)
     bars = h0_barcode(matrix, mask=mask, metric="precomputed")
-    for one, real, its in zip(matrix, mask, bars, strict=True):
-        alone = h0_barcode(one[real][:, real], metric="precomputed")
+    for bar, real, its in zip(matrix, mask, bars, strict=True):
+        alone = h0_barcode(bar[real][:, real], metric="precomputed")
         assert torch.equal(its[: len(alone)], alone)
         assert not bool(its[len(alone) :].any())
     slope = torch.autograd.grad(bars.sum(), matrix)[0]

@@ -51,11 +51,11 @@ def test_value_and_gradient_are_those_of_the_plain_form(n, d, kind, masked, rule
 def test_float32_equals_float64(n, d, rule, seed):
     x = normal(2, n, d, seed=seed).float()
     edges = tree_edges(x, None)[0]
-    found = []
+    results = []
     for points in (x, x.double()):
         bars = edge_lengths(points, edges)
-        found.append(value_and_slopes(bars, rule._replace(select=False)))  # which bars are kept may hang on rounding
-    assert_same(found[0], found[1], rtol=1e-5, atol=1e-5, dtype=False)
+        results.append(value_and_slopes(bars, rule._replace(select=False)))  # which bars are kept may hang on rounding
+    assert_same(results[0], results[1], rtol=1e-5, atol=1e-5, dtype=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -46,8 +46,8 @@ def test_every_way_names_the_same_edges_ties_and_all(n, d, kind, dtype, masked, 
     x = nasty(normal(2, n, d, seed=seed), kind).to(dtype)
     real = some_mask(2, n, keep=2) if masked and n > 2 else None
     named = {name: numbers(way(x, real)[0], real, n) for name, way in trees.ALGORITHMS.items()}
-    for name, found in named.items():
-        assert torch.equal(found, named["differences"]), name
+    for name, result in named.items():
+        assert torch.equal(result, named["differences"]), name
     for name in PARALLEL if kind in ("grid", "equal") else ():
         assert torch.equal(numbers(in_parallel(name, x, real), real, n), named["differences"]), name
 
@@ -59,9 +59,9 @@ def test_both_ways_in_parallel_find_one_tree_however_many_weights_are_equal(n, f
     weights = torch.minimum(weights, weights.mT)
     if apart:  # a row off the mask
         weights[:, 0] = weights[:, :, 0] = torch.finfo(weights.dtype).max
-    found = [way(weights.clone()).aminmax(dim=-1) for way in PARALLEL.values()]
-    one, other = ((ends.min * n + ends.max).sort(-1).values for ends in found)
-    assert torch.equal(one, other)
+    results = [way(weights.clone()).aminmax(dim=-1) for way in PARALLEL.values()]
+    first, other = ((ends.min * n + ends.max).sort(-1).values for ends in results)
+    assert torch.equal(first, other)
 
 
 @pytest.mark.parametrize(("n", "name"), [(8, "by_paths"), (9, "by_boruvka")])
