@@ -61,9 +61,9 @@ def launch(playwright: Playwright) -> Iterator[Browser]:
 
 def pages_of(html: Path) -> list[Path]:
     """Every page of a built book but those that lead on and Sphinx's own indexes and listings of sources."""
-    own = {"genindex.html", "search.html", "prf-prf.html", "py-modindex.html"}
-    apart = {"_static", "_modules"}
-    pages = [path for path in html.rglob("*.html") if path.name not in own and apart.isdisjoint(path.parts)]
+    generated = {"genindex.html", "search.html", "prf-prf.html", "py-modindex.html"}
+    assets = {"_static", "_modules"}
+    pages = [path for path in html.rglob("*.html") if path.name not in generated and assets.isdisjoint(path.parts)]
     return sorted(path for path in pages if 'http-equiv="Refresh"' not in path.read_text(encoding="utf-8")[:400])
 
 

@@ -28,14 +28,14 @@ def places() -> dict[tuple[str, str], str]:
     moved = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]["isonb_moved"]
     names = [page.removesuffix(".ipynb") for page in Book(ROOT).pages]
     present = {name: headings(ROOT / f"{name}.md") for name in names}
-    found = {}
+    results = {}
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as file:
         for page, heading, now in csv.reader(file):
             here = moved.get(f"book/{page}", f"book/{page}").partition("#")[0]
             title = now or heading
             pages = [name for name in (here, *names) if title in present.get(name, ())]
-            found[page, heading] = now if now.startswith("–") else f"{pages[0]}: {title}" if pages else ""
-    return found
+            results[page, heading] = now if now.startswith("–") else f"{pages[0]}: {title}" if pages else ""
+    return results
 
 
 if __name__ == "__main__":

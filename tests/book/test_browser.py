@@ -168,7 +168,7 @@ def test_index_leads_to_the_first_page(browser):
 
 
 @pytest.mark.parametrize(
-    ("query", "first", "told"),
+    ("query", "first", "message"),
     [
         ("all scores above 0.6", "book/practice/scores_above.html", "0.6"),
         ("similarity too high", "book/practice/scores_above.html", "similarity"),
@@ -176,13 +176,13 @@ def test_index_leads_to_the_first_page(browser):
         ("lambda", "book/papers/istar.html", "lambda"),
     ],
 )
-def test_search_offline_has_the_right_page_first_with_an_excerpt(browser, query, first, told):
+def test_search_offline_has_the_right_page_first_with_an_excerpt(browser, query, first, message):
     visit = open_page(browser, HTML / "search.html")
     visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=" + query.replace(" ", "+"))
     settle(visit.page)
     visit.page.wait_for_selector("#search-results li p.context", timeout=20_000)
     best = visit.page.locator("#search-results li").first
     assert best.locator("a").get_attribute("href").partition("#")[0] == first
-    assert told in best.locator("p.context").text_content().lower()
+    assert message in best.locator("p.context").text_content().lower()
     assert visit.outside == visit.failed == visit.errors == []
     visit.page.close()

@@ -19,10 +19,10 @@ ALONE = ["student/foundations/a_number_needs_its_n", "student/papers/four_recipe
 def test_three_notebooks_of_the_archive_run_in_an_empty_folder(tmp_path):
     packages = wheels(ROOT, tmp_path)
     archive(tmp_path / "archive.zip", packages, notebooks(Book(ROOT), solutions=True))
-    with zipfile.ZipFile(tmp_path / "archive.zip") as made:
-        names = made.namelist()
-        first = nbformat.reads(made.read(f"isonb-notebooks/{ALONE[0]}.ipynb").decode(), 4)
-        assert all(line.strip() in made.read("isonb-notebooks/README.txt").decode() for line in lines().splitlines())
+    with zipfile.ZipFile(tmp_path / "archive.zip") as result:
+        names = result.namelist()
+        first = nbformat.reads(result.read(f"isonb-notebooks/{ALONE[0]}.ipynb").decode(), 4)
+        assert all(line.strip() in result.read("isonb-notebooks/README.txt").decode() for line in lines().splitlines())
     assert all(f"isonb-notebooks/{wheel.name}" in names for wheel in packages)
     assert sum(name.startswith("isonb-notebooks/student/") for name in names) >= 25
     assert f'"../../{packages[0].name}"' in next(cell.source for cell in first.cells if cell.id == "install")

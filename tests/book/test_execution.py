@@ -82,11 +82,11 @@ def test_a_failed_cell_is_reported_and_the_others_are_kept(book, capsys):
     book = plain_chapter(book, "whole", "print(n)")
     arguments = ["--root", str(book.root), "execute", "broken", "whole", "--quiet", "--jobs", "1"]
     assert main(arguments) == 1
-    told = capsys.readouterr().err
-    assert "book/broken: code cell 3 failed with RuntimeError: the tree fell over" in told
-    assert "raise RuntimeError" in told
+    output = capsys.readouterr().err
+    assert "book/broken: code cell 3 failed with RuntimeError: the tree fell over" in output
+    assert "raise RuntimeError" in output
     partial = job_of(book, "broken").partial
-    assert str(partial) in told
+    assert str(partial) in output
     assert nbformat.read(partial, as_version=4).cells
     assert job_of(book, "whole").cached.is_file()
     assert not job_of(book, "broken").cached.exists()
@@ -115,15 +115,15 @@ def test_one_run_with_a_parameter_goes_to_runs(book, capsys):
     book = plain_chapter(book, "quick", "print('n is', n)", "import sys; print('warned', file=sys.stderr)")
     source = (book.root / "book" / "quick.md").read_bytes()
     assert main(["--root", str(book.root), "execute", "quick", "-p", "n", "7", "--quiet"]) == 0
-    said = capsys.readouterr()
-    target = book.root / said.out.strip().removeprefix("Open: ")
+    output = capsys.readouterr()
+    target = book.root / output.out.strip().removeprefix("Open: ")
     notebook = nbformat.read(target, as_version=4)
     assert [cell.outputs[0].text for cell in notebook.cells if cell.get("outputs")] == ["n is 7\n"]
     assert not any("injected" in str(cell.metadata) for cell in notebook.cells)
     assert notebook.metadata["isonb_run"]["parameters"] == {"n": 7}
     assert (book.root / "book" / "quick.md").read_bytes() == source
     assert not (book.root / "book" / "quick.ipynb").exists()
-    warned = re.fullmatch(r"book/quick warned: see (\S+)\n", said.err).group(1)
+    warned = re.fullmatch(r"book/quick warned: see (\S+)\n", output.err).group(1)
     assert (book.root / warned).read_text(encoding="utf-8") == "warned\n"
 
 
@@ -134,11 +134,11 @@ def command(book, tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
 
-    def start(*words):
+    def start(*arguments):
         # the shell may have told us to ignore Ctrl-C, and a process hands that on
         default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
         options = {"env": {**os.environ, "TMPDIR": str(temporary)}, "stderr": subprocess.PIPE, "text": True}
-        line = [sys.executable, "-m", "isonb_lab.pages", "--root", str(book.root), *words]
+        line = [sys.executable, "-m", "isonb_lab.pages", "--root", str(book.root), *arguments]
         process = subprocess.Popen(line, preexec_fn=default, **options)
         started.append(process)
         return process
@@ -172,9 +172,9 @@ def test_interrupting_keeps_what_has_finished_and_leaves_no_process(book, comman
     process = command("execute", "first", "second", "--jobs", "2")
     until(lambda: list((book.build / "executed").glob("*.ipynb")) and pids.is_file())
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, report = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "Chapters that had finished are kept" in told
+    assert "Chapters that had finished are kept" in report
     assert len(list((book.build / "executed").glob("*.ipynb"))) == 1
     leaves_nothing_running(pids, command.temporary)
     assert list((book.build / "running").iterdir()) == []
@@ -253,8 +253,8 @@ def test_an_interrupted_second_execution_leaves_the_first_alone(book, capsys):
     first = threading.Thread(target=run.execute, args=([job_of(book, "slow")],), kwargs={"progress": False})
     first.start()
     until(began.is_file)
-    told = time.monotonic() + 1
-    with interrupted(lambda: time.monotonic() > told):
+    report = time.monotonic() + 1
+    with interrupted(lambda: time.monotonic() > report):
         run.execute([job_of(book, "slow")])
     assert "another process is at work" in capsys.readouterr().err
     go.touch()
@@ -269,11 +269,11 @@ def test_half_a_notebook_is_never_kept_as_whole(book, monkeypatch):
     job = job_of(book, "short")
     saved = run._save
 
-    def cut(*given):
+    def cut(*options):
         executed = nbformat.read(job.partial, as_version=4)
         executed.cells[-1].outputs, executed.cells[-1].metadata.papermill.status = [], "pending"
         nbformat.write(executed, job.partial)
-        return saved(*given)
+        return saved(*options)
 
     monkeypatch.setattr(run, "_save", cut)
     with pytest.raises(ChapterError, match="failed outside its cells"):

@@ -26,6 +26,6 @@ def is_there(module, name):
 
 
 def test_every_name_that_a_block_imports_is_there():
-    names = {(*found, page.name) for page in PAGES for found in imported(page)}
+    names = {(*result, page.name) for page in PAGES for result in imported(page)}
     assert len(names) > 50
-    assert [found for found in sorted(names) if not is_there(*found[:2])] == []
+    assert [outcome for outcome in sorted(names) if not is_there(*outcome[:2])] == []

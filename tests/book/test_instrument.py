@@ -64,8 +64,8 @@ def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
         root.locator("[name=off]").evaluate(MOVE, off)
         root.locator("[name=p]").evaluate(SET, str(p))
         read = root.evaluate(READ)
-        known = python.readings(model, p, keeps=not off) | {"near": nearest(x, p, off, 7)}
-        for name, value in known.items():
+        reference = python.readings(model, p, keeps=not off) | {"near": nearest(x, p, off, 7)}
+        for name, value in reference.items():
             if name in ("near", "classifier") and p == 1 and len(x) <= x.shape[1]:
                 continue  # points in as many directions, made round: each is as near as any other, and rounding decides
             assert np.asarray(read[name]) == pytest.approx(np.asarray(value), rel=1e-6, abs=1e-9), (name, p, off)

@@ -20,7 +20,7 @@ def visit(browser, request):
     visit.page.close()
 
 
-def told(visit):
+def report(visit):
     """The words that the second picture says."""
     return " | ".join(visit.page.locator(".isonb-vega svg .role-mark text").all_text_contents())
 
@@ -59,22 +59,22 @@ def test_the_page_holds_the_first_lists_before_its_script_runs(browser):
 
 
 def test_a_guess_is_shown_and_the_truth_only_when_revealed(visit):
-    assert "it is" not in told(visit)
+    assert "it is" not in report(visit)
     control(visit, "guess IsoScore").evaluate(SET, "0.8")
     visit.page.wait_for_timeout(300)
-    assert "IsoScore: you guess 0.80" in told(visit)
+    assert "IsoScore: you guess 0.80" in report(visit)
     control(visit, "reveal").check()
     visit.page.wait_for_timeout(300)
-    assert re.search(r"IsoScore: you guess 0.80, it is 0\.\d\d; round: [01]\.\d\d", told(visit))
+    assert re.search(r"IsoScore: you guess 0.80, it is 0\.\d\d; round: [01]\.\d\d", report(visit))
 
 
 def truths(visit):
     """What is revealed; another cloud covers it again."""
     visit.page.wait_for_timeout(300)
-    assert "it is" not in told(visit)
+    assert "it is" not in report(visit)
     control(visit, "reveal").check()
     visit.page.wait_for_timeout(300)
-    return [float(number) for number in re.findall(r"it is (−?-?\d\.\d\d)", told(visit).replace("−", "-"))]
+    return [float(number) for number in re.findall(r"it is (−?-?\d\.\d\d)", report(visit).replace("−", "-"))]
 
 
 def test_shift_moves_the_mean_cosine_and_stretch_the_isoscore(visit):

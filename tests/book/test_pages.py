@@ -173,8 +173,8 @@ def test_pages_have_badges_and_buttons_once_an_address_is_configured(copy):
     config = copy.root / "_config.yml"
     text = config.read_text(encoding="utf-8")
     repository, address = "https://github.com/o/r", "https://o.github.io/r/"
-    given = {"repository": repository, "address": address, "notebooks": f"{repository}/blob/pages/_sources/"}
-    for name, value in given.items():
+    inputs = {"repository": repository, "address": address, "notebooks": f"{repository}/blob/pages/_sources/"}
+    for name, value in inputs.items():
         text = text.replace(f'{name}: ""', f"{name}: {value}")
     config.write_text(text, encoding="utf-8")
     book = Book(copy.root)

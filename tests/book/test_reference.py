@@ -41,8 +41,8 @@ open(out + "/told.json", "w").write(json.dumps(told))
 def plain(text, keep):
     """A page without front matter, code cells and what a run fills in; headings and labels alone unless ``keep``."""
     body = text.split("\n---\n", 1)[-1] if text.startswith("---\n") else text
-    apart = ("code-cell", "include", "bibliography")
-    body = FENCE.sub(lambda found: found[0] if keep and found["kind"] not in apart else "", body)
+    directives = ("code-cell", "include", "bibliography")
+    body = FENCE.sub(lambda result: result[0] if keep and result["kind"] not in directives else "", body)
     if not keep:
         body = "\n\n".join(re.findall(r"^(?:\([\w-]+\)=|#{1,3} .+)$", body, re.MULTILINE))
     return re.sub(r"\{(?:glue|cite|cite:t|cite:p)\}`[^`]*`", "x", body)
@@ -50,12 +50,12 @@ def plain(text, keep):
 
 def pages():
     """Every page of the table of contents as its source."""
-    found = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    return [ROOT / f"{page.removesuffix('.ipynb')}.md" for page in found]
+    match = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    return [ROOT / f"{page.removesuffix('.ipynb')}.md" for page in match]
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def report(tmp_path_factory):
     """What sphinx finds in the reference pages, with stubs for all others; its complaints are under ``said``."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("out")
     for page in pages():
@@ -69,15 +69,15 @@ def told(tmp_path_factory):
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     ours = config["sphinx"]["config"]
     options = {name: value for name, value in ours.items() if name.startswith(("auto", "nitpick", "myst_"))}
-    kept = ("sphinx.ext.auto", "sphinx.ext.napoleon", "isonb_lab.")
-    ours = [name for name in ours["extensions"] if name.startswith(kept)]
+    prefixes = ("sphinx.ext.auto", "sphinx.ext.napoleon", "isonb_lab.")
+    ours = [name for name in ours["extensions"] if name.startswith(prefixes)]
     options |= {"extensions": ["myst_parser", *ours], "nitpicky": True, "root_doc": "book/intro"}
     options |= {"myst_enable_extensions": config["parse"]["myst_enable_extensions"], "suppress_warnings": ["toc"]}
     command = [sys.executable, "-c", SPHINX, str(source), str(out), json.dumps(options)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    said = (out / "said.txt").read_text(encoding="utf-8").splitlines()
-    return json.loads((out / "told.json").read_text(encoding="utf-8")) | {"said": said}
+    output = (out / "said.txt").read_text(encoding="utf-8").splitlines()
+    return json.loads((out / "told.json").read_text(encoding="utf-8")) | {"said": output}
 
 
 def listed(path):
@@ -85,12 +85,12 @@ def listed(path):
     return re.findall(r'"(\w+)"', re.search(r"__all__ = \[(.*?)\]", path.read_text(encoding="utf-8"), re.DOTALL)[1])
 
 
-def test_sphinx_has_nothing_to_complain_of(told):
-    assert [line for line in told["said"] if "isn't included in any toctree" not in line] == []
+def test_sphinx_has_nothing_to_complain_of(report):
+    assert [line for line in report["said"] if "isn't included in any toctree" not in line] == []
 
 
-def test_every_public_name_has_an_entry(told):
-    assert sorted(set(isonb.__all__) - {name.removeprefix("isonb.") for name in told["names"]}) == []
+def test_every_public_name_has_an_entry(report):
+    assert sorted(set(isonb.__all__) - {name.removeprefix("isonb.") for name in report["names"]}) == []
 
 
 def test_every_public_name_has_an_example():
@@ -103,17 +103,17 @@ MODULES = ["losses", "layers", "transforms", "metrics", "auditing", *(f"integrat
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_name_of_a_module_has_an_entry(told, module):
+def test_every_name_of_a_module_has_an_entry(report, module):
     place = ROOT / "isonb" / module.replace(".", "/")
     names = listed(place / "__init__.py" if place.is_dir() else place.with_suffix(".py"))
-    known = {*told["names"], *told["second"]}
-    missing = {name for name in names if not {f"isonb.{name}", f"isonb.{module}.{name}"} & known}
+    reference = {*report["names"], *report["second"]}
+    missing = {name for name in names if not {f"isonb.{name}", f"isonb.{module}.{name}"} & reference}
     assert missing <= {"Penalty"}, "which is a type"
 
 
-def test_a_function_is_found_by_both_names(told):
-    assert told["names"]["isonb.isoscore_star"] == "book/reference/api"
-    assert {"isonb.measures.isoscore.isoscore_star", "isonb.losses.istar.IStarLoss"} <= set(told["second"])
+def test_a_function_is_found_by_both_names(report):
+    assert report["names"]["isonb.isoscore_star"] == "book/reference/api"
+    assert {"isonb.measures.isoscore.isoscore_star", "isonb.losses.istar.IStarLoss"} <= set(report["second"])
 
 
 def test_the_overview_lists_what_the_page_documents():
@@ -147,14 +147,14 @@ def test_a_section_says_all_and_types_no_verdict(name):
 
 def bibliography():
     """Each entry's key, with the first author's family name and the year."""
-    found = {}
+    results = {}
     for key, body in ENTRY.findall((BOOK / "references.bib").read_text(encoding="utf-8")):
         author = re.search(r"(?:author|editor) = \{+(.+?)(?:,| and|\}+,?$)", body, re.MULTILINE)
         year = re.search(r"year = \{(\d{4})", body)
         assert author, f"{key} has no author"
         assert year, f"{key} has no year"
-        found[key] = (re.sub(r"[{}\\\"]", "", author[1]), year[1])
-    return found
+        results[key] = (re.sub(r"[{}\\\"]", "", author[1]), year[1])
+    return results
 
 
 def cited():

@@ -41,8 +41,8 @@ def test_each_mark_leads_to_the_claims_and_these_to_their_runs(paper):
 
 
 def test_the_files_of_the_runs_come_with_the_book():
-    found = re.findall(r'href="(\.\./\.\./_downloads/[^"]+\.parquet)"', page("results/ledger"))
+    match = re.findall(r'href="(\.\./\.\./_downloads/[^"]+\.parquet)"', page("results/ledger"))
     source = HTML.parents[2] / "book" / "results" / "ledger.md"
-    assert len(found) == source.read_text(encoding="utf-8").count("{download}") > 0
-    for file in found:
+    assert len(match) == source.read_text(encoding="utf-8").count("{download}") > 0
+    for file in match:
         assert (HTML / "results" / file).resolve().is_file()

@@ -52,7 +52,7 @@ def paragraphs(notebook):
     return [output.data["text/markdown"] for cell in cells for output in cell.outputs]
 
 
-def said(notebook):
+def text(notebook):
     """All Markdown that the other cells show; the grade of an exercise is a result."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     others = [cell for cell in cells if PARAGRAPH not in cell.metadata.get("tags", [])]
@@ -66,7 +66,7 @@ def test_a_sentence_has_the_number_of_its_kernel_wherever_that_is_computed(book,
     chapter = book.pick(["small"])[0]
     before = plain(chapter, copy(chapter), Index(book), {})
     assert f"The number is {NOT_YET}" in paragraphs(before)[0]
-    shown = [run(chapter, copy(chapter), **given) for given in ({}, {"n": 7})]
+    shown = [run(chapter, copy(chapter), **inputs) for inputs in ({}, {"n": 7})]
     assert paragraphs(shown[0]) == [
         "**The answer.** The number is 3, one of few.",
         "- 3 again; a word: a_b.",
@@ -75,10 +75,10 @@ def test_a_sentence_has_the_number_of_its_kernel_wherever_that_is_computed(book,
         f"**The answer.** The number is 7, one of few{NO_LONGER}.",
         "- 7 again; a word: a_b.",
     ]
-    assert said(shown[0]) == []
-    assert len(said(shown[1])) == 1
-    assert "doesn't hold here with n = 7:" in said(shown[1])[0]
-    assert "few enough" in said(shown[1])[0]
+    assert text(shown[0]) == []
+    assert len(text(shown[1])) == 1
+    assert "doesn't hold here with n = 7:" in text(shown[1])[0]
+    assert "few enough" in text(shown[1])[0]
 
 
 def small(book):
@@ -107,13 +107,13 @@ def test_with_other_parameters_ten_sentences_of_the_book_change_and_a_claim_says
     changed, failed = [], []
     for name, (usual, other) in runs.items():
         (chapter,) = book.pick([name])
-        first, second = (run(chapter, chapter.fresh(), **given) for given in (usual, other))
+        first, second = (run(chapter, chapter.fresh(), **inputs) for inputs in (usual, other))
         before, after = (sentences("\n\n".join(paragraphs(executed))) for executed in (first, second))
         assert NOT_YET not in "".join(before + after), "every number has been computed"
         assert NO_LONGER not in "".join(before)
         changed += [sentence for sentence in after if sentence not in before]
         failed += [sentence for sentence in after if NO_LONGER in sentence]
-        assert all("doesn't hold here with" in note for note in said(second))
-        assert said(first) == []
+        assert all("doesn't hold here with" in note for note in text(second))
+        assert text(first) == []
     assert len(changed) >= 10, changed
     assert failed

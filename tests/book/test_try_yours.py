@@ -68,11 +68,11 @@ def test_the_page_says_what_the_audit_says(box, tmp_path, name):
         path, x, delimiter=",", header=",".join(map(str, range(x.shape[1]))), comments=""
     )
     read, audit = read_in_page(box, path), isonb.audit(path)
-    known = {reading.measure: reading for reading in audit.readings}
+    reference = {reading.measure: reading for reading in audit.readings}
     for measure in READINGS:
-        assert read[measure] == pytest.approx(known[measure].value, rel=1e-6), measure
+        assert read[measure] == pytest.approx(reference[measure].value, rel=1e-6), measure
         if measure in read["gaussian"]:
-            assert read["gaussian"][measure] == pytest.approx(known[measure].gaussian, rel=1e-6, abs=1e-7), measure
+            assert read["gaussian"][measure] == pytest.approx(reference[measure].gaussian, rel=1e-6, abs=1e-7), measure
     unrelated = audit.unrelated
     assert (read["unrelated"]["related"], read["unrelated"]["reason"]) == (unrelated.related, unrelated.reason)
     for end in ("low", "high"):
@@ -87,25 +87,27 @@ def test_the_page_says_what_the_audit_says(box, tmp_path, name):
 
 
 def test_the_files_have_what_they_are_for(tmp_path):
-    found = {name: isonb.audit(make(np.random.default_rng(1)).astype(kind)) for name, (make, _, kind) in FILES.items()}
-    names = {name: {finding.name for finding in audit.findings} for name, audit in found.items()}
+    report = {name: isonb.audit(make(np.random.default_rng(1)).astype(kind)) for name, (make, _, kind) in FILES.items()}
+    names = {name: {finding.name for finding in audit.findings} for name, audit in report.items()}
     assert "duplicates" in names["topics, float64"]
     assert "hubs" in names["hubs, csv"]
-    assert found["topics, float64"].unrelated.related > 0
+    assert report["topics, float64"].unrelated.related > 0
 
 
 def test_pasted_lines_are_read_and_bad_ones_are_named(box):
     rows = np.random.default_rng(0).normal(size=(20, 3))
     lines = [", ".join(map(str, row)) for row in rows]
-    for words, told in (
+    for text, report in (
         (lines[:5], "at least 20 rows"),
         ([*lines, "1, 2"], "line 21 has 2"),
         ([*lines[:3], "a, b, c"], "line 4"),
-        ([f"{k}, {one}" for k, one in enumerate(lines)], "column 1"),
+        ([f"{k}, {line}" for k, line in enumerate(lines)], "column 1"),
     ):
-        box.locator("textarea").fill("\n".join(words))
+        box.locator("textarea").fill("\n".join(text))
         box.locator("button").click()
-        box.page.wait_for_function("(told) => document.querySelector('.isonb-told').innerText.includes(told)", arg=told)
+        box.page.wait_for_function(
+            "(told) => document.querySelector('.isonb-told').innerText.includes(told)", arg=report
+        )
     box.locator("textarea").fill("\n".join(lines))
     box.locator("button").click()
     box.page.wait_for_function("() => document.querySelector('.isonb-try').found")

@@ -60,9 +60,9 @@ def test_every_claim_and_cell_is_drawn_and_tells_its_numbers():
     assert texts["text"].tolist() == ["1. It gains", "3. It gains (identity)"]
     assert verdicts["cells"].tolist() == ["1 for, 1 against, of 2", "1 for, 0 against, of 1"]
     assert marks["outcome"].tolist() == ["supported", "contradicted", "not testable", "supported"]
-    told = marks[["mean", "95% interval", "minimum detectable effect", "n"]].to_numpy().tolist()
-    assert told[0] == ["-0.0213", "-0.04 to -0.0026", "0.0312", "5"]
-    assert told[2] == [*"––––"]
+    report = marks[["mean", "95% interval", "minimum detectable effect", "n"]].to_numpy().tolist()
+    assert report[0] == ["-0.0213", "-0.04 to -0.0026", "0.0312", "5"]
+    assert report[2] == [*"––––"]
     assert marks["reason"].iloc[2] == "each setting that was tried failed"
 
 
@@ -90,10 +90,10 @@ def gain(**options):
 
 def judged(number, *tested, **options):
     """A claim judged on (prediction, numbers by cell, the outcome and reason of cells that can't tell)."""
-    claim = Claim(number, f"claim {number}", tuple(one for one, _, _ in tested), **options)
+    claim = Claim(number, f"claim {number}", tuple(item for item, _, _ in tested), **options)
     silent = ({cell: JudgedCell(cell, *why) for cell in values} if why else {} for _, values, why in tested)
     cells = zip(tested, silent, strict=True)
-    return judge(claim, [judge_prediction(one, values, values, given) for (one, values, _), given in cells])
+    return judge(claim, [judge_prediction(entry, values, values, inputs) for (entry, values, _), inputs in cells])
 
 
 @pytest.fixture

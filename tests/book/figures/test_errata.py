@@ -22,7 +22,7 @@ ENTRIES = re.findall(r"^#### (.+?)\n(.*?)(?=^#{2,4} |\Z)", TEXT, re.MULTILINE | 
 
 
 @pytest.fixture(scope="module")
-def found():
+def result():
     """The entries as the page makes them: its cells run one after another."""
     names: dict[str, object] = {}
     for cell in [*PAGE.code[:2], *(cell for cell in PAGE.code if cell.source in TEXT)]:  # imports, parameters, errata
@@ -49,8 +49,8 @@ def test_an_entry_cites_a_source_states_our_default_and_names_a_test(title, text
     assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def test_every_pair_of_readings_differs_and_is_drawn_the_longest_first(found):
-    frame = found.frame()
+def test_every_pair_of_readings_differs_and_is_drawn_the_longest_first(result):
+    frame = result.frame()
     assert len(frame) == len(ENTRIES)
     assert frame["entry"].is_unique
     assert set(frame["kind"]) == set(figures.KINDS)
@@ -59,7 +59,7 @@ def test_every_pair_of_readings_differs_and_is_drawn_the_longest_first(found):
     assert ours["Gain of accuracy, IsoLayer"] == pytest.approx(3.166, abs=1e-3)
     assert ours["Bars of far float32 points"] == 0
     assert abs(ours["All-but-the-top without centring"]) < 1e-10
-    chart = found.chart().to_dict()
+    chart = result.chart().to_dict()
     assert chart["layer"][0]["encoding"]["y"]["sort"][0] == frame.loc[frame["apart"].idxmax(), "entry"]
     (rows,) = chart["datasets"].values()
     assert all(len(set(row["numbers"].split(" / "))) == 2 for row in rows)
@@ -76,8 +76,8 @@ def test_gains_that_do_not_follow():
 
 def test_a_baseline_that_is_borrowed():
     here = printed("isolayer", "Table 2", model="bert-base-cased", task="RTE", method="Finetuned LM", metric="accuracy")
-    there = printed("isolayer", "Table 3", model="BERT-base", task="RTE", metric="accuracy")
-    score = there.set_index("method")["value"]
+    second = printed("isolayer", "Table 3", model="BERT-base", task="RTE", metric="accuracy")
+    score = second.set_index("method")["value"]
     assert here["value"].tolist() == [score["IsoBN column, baseline without the method"]] == [67.87]
     assert score["IsoLayer column, baseline without the method"] == 67.72
 
@@ -113,9 +113,9 @@ def test_the_gradient_through_the_svd_is_off_by_more_than_ours():
 
 
 def test_an_entry_of_no_kind_or_of_one_reading_is_refused():
-    made = figures.Errata()
+    result = figures.Errata()
     with pytest.raises(InputError, match="kind must be one of"):
-        made.note("x", "typo", a=1, b=2)
+        result.note("x", "typo", a=1, b=2)
     with pytest.raises(InputError, match="two readings; got 3"):
-        made.note("x", "code", a=1, b=2, c=3)
-    assert made.rows == []
+        result.note("x", "code", a=1, b=2, c=3)
+    assert result.rows == []

@@ -36,7 +36,7 @@ def test_soup_and_rain_are_alike_until_the_shared_direction_is_taken_off(square)
     texts = [sentence.text for sentence in sentences()]
     states = encode(load("tiny"), texts, progress=False)
     vectors = isonb.mean_pool(states.hidden_states[-1], states.mask).double().numpy()
-    soup, rain = (texts.index(one) for one in ("The soup needs more salt.", "It will rain tomorrow."))
+    soup, rain = (texts.index(item) for item in ("The soup needs more salt.", "It will rain tomorrow."))
     for view, cloud in (("as they are", vectors), ("shared direction taken off", vectors - vectors.mean(0))):
         x, y = cloud[soup], cloud[rain]
         assert square.pair(view) == pytest.approx(x @ y / (x @ x * y @ y) ** 0.5, abs=1e-9)

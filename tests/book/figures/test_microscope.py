@@ -34,12 +34,12 @@ def test_entries_are_right_in_every_view_and_layer(lens):
         for pick in (3, 0, 7):
             plain = by_hand(cloud, pick, 5)[0]
             for name, x in figures.views(cloud).items():
-                found = lens.entries(layer, pick, name)
+                result = lens.entries(layer, pick, name)
                 best, value = by_hand(x, pick, 5)
-                assert [entry.text for entry in found] == best
-                assert [entry.cosine for entry in found] == pytest.approx(value)
-                assert [entry.new for entry in found] == [j not in plain for j in best]
-                assert [entry.kin for entry in found] == [KIN.get((pick, j), "") for j in best]
+                assert [entry.text for entry in result] == best
+                assert [entry.cosine for entry in result] == pytest.approx(value)
+                assert [entry.new for entry in result] == [j not in plain for j in best]
+                assert [entry.kin for entry in result] == [KIN.get((pick, j), "") for j in best]
 
 
 def test_texts_cannot_break_out_of_the_page():

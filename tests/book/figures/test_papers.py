@@ -22,10 +22,10 @@ def test_a_reported_gain_is_the_difference_of_two_printed_values():
 def test_what_happened_is_the_heads_own_table_in_points():
     study = load_study("head_to_head")
     here = papers.happened(study, "I-STAR (lower)", "I-STAR (raise)")
-    own = study.paired("score", "I-STAR (raise)", suites=["SST-2"]).iloc[0]
+    local = study.paired("score", "I-STAR (raise)", suites=["SST-2"]).iloc[0]
     row = here[(here.arm == "I-STAR (raise)") & (here.suite == "SST-2")].iloc[0]
     assert (row["mean"], row.low, row.high) == pytest.approx(
-        (100 * own["mean"], 100 * own.low, 100 * own.high), abs=0.01
+        (100 * local["mean"], 100 * local.low, 100 * local.high), abs=0.01
     )
 
 

@@ -21,13 +21,13 @@ POINTS = torch.randn(20, 5, generator=torch.Generator().manual_seed(0), dtype=to
 def test_a_notebook_that_was_downloaded_finds_its_pictures_where_it_runs(tool, tmp_path):
     cell = "from isonb_lab.figures import methods\n\nprint(methods.side(0.1, 0.4))"
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    made = new_notebook(cells=[new_code_cell(cell)], metadata=kernel)
+    notebook = new_notebook(cells=[new_code_cell(cell)], metadata=kernel)
     if tool == "papermill":
-        nbformat.write(made, tmp_path / "in.ipynb")
-        made = papermill.execute_notebook(tmp_path / "in.ipynb", None, cwd=tmp_path, progress_bar=False)
+        nbformat.write(notebook, tmp_path / "in.ipynb")
+        notebook = papermill.execute_notebook(tmp_path / "in.ipynb", None, cwd=tmp_path, progress_bar=False)
     else:
-        nbclient.NotebookClient(made, resources={"metadata": {"path": tmp_path}}).execute()
-    assert made.cells[-1].outputs[0].text == "above\n"
+        nbclient.NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}).execute()
+    assert notebook.cells[-1].outputs[0].text == "above\n"
 
 
 def test_the_bars_and_the_edges_of_a_square():
@@ -61,8 +61,8 @@ def test_bars_along_a_step_are_those_of_gudhi():
         tree = gudhi.RipsComplex(points=((1 + t) * cloud).numpy()).create_simplex_tree(max_dimension=1)
         tree.compute_persistence()
         want = sorted((death for _, death in tree.persistence_intervals_in_dimension(0)[:-1]), reverse=True)
-        seen = rungs[(rungs.bars == "all bars") & (rungs.t == t)]
-        assert seen.length.tolist() == pytest.approx(want, abs=1e-3)
+        values = rungs[(rungs.bars == "all bars") & (rungs.t == t)]
+        assert values.length.tolist() == pytest.approx(want, abs=1e-3)
     assert set(rungs[rungs.bars == "selected bars"].role) == {"counts", "left out"}
 
 
@@ -99,6 +99,6 @@ def test_four_recipes_are_four_panels_beside_the_plain_bars():
     clouds = recipes.after(x, ["a", "b"] * 20, steps=5)
     rows = recipes.bars(clouds).data
     assert rows.groupby("recipe").size().tolist() == [8] * 4
-    known = torch.linalg.eigvalsh(torch.cov(x.T)).flip(0)
-    assert rows["before"].head(8).tolist() == pytest.approx((known / known.mean()).tolist(), abs=1e-5)
+    reference = torch.linalg.eigvalsh(torch.cov(x.T)).flip(0)
+    assert rows["before"].head(8).tolist() == pytest.approx((reference / reference.mean()).tolist(), abs=1e-5)
     assert isonb.isoscore(clouds["I-STAR, less isotropy"]) < isonb.isoscore(x) < isonb.isoscore(clouds["IsoLayer"])

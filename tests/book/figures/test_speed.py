@@ -10,10 +10,10 @@ from isonb_lab.figures import speed
 
 def row(what, peer, ours, theirs, goal=None, *, yardstick=False, size="10 x 2", suite="some", verdict="", limit=""):
     least = min(ours), min(theirs)
-    told = {"what": what, "size": size, "peer": peer, "goal": goal, "error": 1e-7, "allowed": 1e-4, "limit": limit}
-    told |= {"yardstick": yardstick, "suite": suite, "ours_ms": least[0], "peer_ms": least[1], "verdict": verdict}
-    told |= {"ratio": least[0] / least[1] if yardstick else least[1] / least[0]}
-    return told | {"ours_rounds_ms": ours, "peer_rounds_ms": theirs}
+    report = {"what": what, "size": size, "peer": peer, "goal": goal, "error": 1e-7, "allowed": 1e-4, "limit": limit}
+    report |= {"yardstick": yardstick, "suite": suite, "ours_ms": least[0], "peer_ms": least[1], "verdict": verdict}
+    report |= {"ratio": least[0] / least[1] if yardstick else least[1] / least[0]}
+    return report | {"ours_rounds_ms": ours, "peer_rounds_ms": theirs}
 
 
 ROWS = [
@@ -60,23 +60,23 @@ def shown(chart):
 
 
 def test_slopes_are_exponents(bench):
-    (one,) = speed.slopes(bench)
-    assert (one["measure"], one["d"], one["against"], one["largest n"]) == ("H0", 4, "tree", 1600)
-    assert (one["isonb"], one["theirs"]) == pytest.approx((2.0, 3.0))
-    assert one["times faster there"] == pytest.approx(16.0)
+    (first,) = speed.slopes(bench)
+    assert (first["measure"], first["d"], first["against"], first["largest n"]) == ("H0", 4, "tree", 1600)
+    assert (first["isonb"], first["theirs"]) == pytest.approx((2.0, 3.0))
+    assert first["times faster there"] == pytest.approx(16.0)
 
 
 def test_the_fastest_peer_counts_alone(bench):
     assert bench.best[["what", "peer", "faster"]].to_numpy().tolist() == [["H0", "quick", 0.5]]
     assert "faster than the fastest other code in 0 of 1 comparisons" in speed.answer(bench)
-    (one,) = speed.behind(bench)
-    assert (one["fastest other code"], one["their time / ours"]) == ("quick", "0.50")
+    (first,) = speed.behind(bench)
+    assert (first["fastest other code"], first["their time / ours"]) == ("quick", "0.50")
 
 
 def test_a_million_rows_go_by_the_exponent(bench):
-    (one,) = speed.million(bench)
-    assert (one["exponent of n"], one["exponent of memory"], one["CPU time"]) == ("2.00", "1.00", "64 s")
-    assert one["a million vectors, if it goes on so"] == "278 hours"
+    (first,) = speed.million(bench)
+    assert (first["exponent of n"], first["exponent of memory"], first["CPU time"]) == ("2.00", "1.00", "64 s")
+    assert first["a million vectors, if it goes on so"] == "278 hours"
     assert speed.sent(bench) == [{"loss": "CosReg", "operators": 40, "waits": 0, "compiled": "one graph"}]
 
 
