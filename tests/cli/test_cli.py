@@ -31,8 +31,8 @@ SMOKE = {"task": "english_acceptability", "model": "tiny", "protocol": "smoke"}
 HEAVY = ("torch", "transformers", "datasets", "sklearn", "accelerate", "pandas", "yaml", "distributed")
 
 
-def record(score=0.5, status="complete", **given):
-    config = resolve(SMOKE | given)
+def record(score=0.5, status="complete", **options):
+    config = resolve(SMOKE | options)
     metrics = {"matthews": score, "accuracy": 0.8, "baseline.matthews": 0.0, "baseline.accuracy": 0.7}
     return Record(
         config, metrics=metrics if status == "complete" else {}, status=status, error="" if score else "broke"
@@ -53,20 +53,20 @@ def swept(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words", [[], *([name] for name in cli.commands())], ids=lambda words: " ".join(words) or "isonb"
+    "phrase", [[], *([name] for name in cli.commands())], ids=lambda message: " ".join(message) or "isonb"
 )
-def test_help_has_every_command_its_options_and_examples_that_parse(words, capsys):
+def test_help_has_every_command_its_options_and_examples_that_parse(phrase, capsys):
     with pytest.raises(SystemExit) as stopped:
-        cli.main([*words, "--help"])
+        cli.main([*phrase, "--help"])
     assert stopped.value.code == 0
     text = capsys.readouterr().out
-    if not words:
+    if not phrase:
         assert all(name in text for name in cli.commands())
         return
     for line in filter(None, map(str.strip, text.split("examples:")[1].split("\n"))):
         isonb, *example = shlex.split(line)
         assert isonb == "isonb"
-        assert cli._parser().parse_args(example).command == words[0]
+        assert cli._parser().parse_args(example).command == phrase[0]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
     text = re.sub("<!-- own:start -->.*<!-- own:end -->", "", text, flags=re.DOTALL)  # tests/test_readme.py runs it
     lines = [shlex.split(line, comments=True) for line in text.splitlines() if line.startswith("isonb ")]
     assert lines
-    for _, *words in lines:
-        if words == ["--help"]:
+    for _, *phrase in lines:
+        if phrase == ["--help"]:
             continue
-        options = cli._parser().parse_args(words)
+        options = cli._parser().parse_args(phrase)
         if options.command == "sweep":
             file = root / options.grid
             assert options.size in grid_sizes(file if file.is_file() else options.grid)
@@ -96,11 +96,11 @@ def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
 
 
 def test_a_synthetic_run_has_neither_task_nor_encoder_nor_method(tmp_path, capsys):
-    words = ["run", "--experiment", "synthetic", "--protocol", "smoke", "--seed", "3"]
+    arguments = ["run", "--experiment", "synthetic", "--protocol", "smoke", "--seed", "3"]
     for extra in ("--task cola", "--model tiny", "--method istar", "-o weight=1"):
-        assert cli.main([*words, *extra.split()]) == 2
+        assert cli.main([*arguments, *extra.split()]) == 2
         assert "synthetic run" in capsys.readouterr().err
-    assert cli.main([*words, "--out", str(tmp_path)]) == 0
+    assert cli.main([*arguments, "--out", str(tmp_path)]) == 0
     assert "synthetic, seed 3" in capsys.readouterr().out
     assert len(list((tmp_path / "records").glob("*.json"))) == 1
 
@@ -132,8 +132,8 @@ def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_
     config, _, options = executed[0]
     text = capsys.readouterr().out
     assert config == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "embedded"})
-    for words in (["--model", "tiny"], ["--set", "model=tiny"], ["--protocol", "embedded"]):
-        assert cli.main(["run", *words, "--out", str(tmp_path)]) == 0
+    for phrase in (["--model", "tiny"], ["--set", "model=tiny"], ["--protocol", "embedded"]):
+        assert cli.main(["run", *phrase, "--out", str(tmp_path)]) == 0
         assert executed[-1][0] == config, "what is the default anyway changes nothing"
     assert options == {"data": None, "retry_failed": False}
     assert "accuracy  0.7500   (the majority baseline: 0.5000)" in text
@@ -144,13 +144,13 @@ def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_
 
 
 def test_run_takes_options_of_the_method_and_settings(executed, tmp_path):
-    words = "run --task english_sentiment --model minilm --method istar -o weight=-3 -o zeta=auto -o include_pads=true"
-    words += " --seed 4 --protocol smoke --set learning_rate=1e-5 --set patience=null --retry-failed --data hub"
-    assert cli.main([*words.split(), "--out", str(tmp_path)]) == 0
+    text = "run --task english_sentiment --model minilm --method istar -o weight=-3 -o zeta=auto -o include_pads=true"
+    text += " --seed 4 --protocol smoke --set learning_rate=1e-5 --set patience=null --retry-failed --data hub"
+    assert cli.main([*text.split(), "--out", str(tmp_path)]) == 0
     config, out, options = executed[0]
     method = {"name": "istar", "weight": -3, "zeta": "auto", "include_pads": True}
-    given = {"task": "english_sentiment", "model": "minilm", "seed": 4, "protocol": "smoke", "learning_rate": 1e-5}
-    assert config == resolve(given | {"method": method})
+    inputs = {"task": "english_sentiment", "model": "minilm", "seed": 4, "protocol": "smoke", "learning_rate": 1e-5}
+    assert config == resolve(inputs | {"method": method})
     assert (out, options) == (str(tmp_path), {"data": "hub", "retry_failed": True})
 
 
@@ -171,8 +171,8 @@ def test_ctrl_c_is_no_traceback(monkeypatch, capsys, tmp_path):
 
 def test_sweep_says_what_it_will_do_before_it_does_it(swept, tmp_path, capsys):
     write_record(tmp_path / "records", record(method="none"))
-    words = ["sweep", GRID, "--size", "smoke", "--out", str(tmp_path)]
-    assert cli.main([*words, "--dry-run"]) == 0
+    arguments = ["sweep", GRID, "--size", "smoke", "--out", str(tmp_path)]
+    assert cli.main([*arguments, "--dry-run"]) == 0
     text = capsys.readouterr().out
     assert "3: 1 recorded, 0 failed before, 2 to do" in text
     assert "tiny: embedded (2 runs)" in text
@@ -180,29 +180,29 @@ def test_sweep_says_what_it_will_do_before_it_does_it(swept, tmp_path, capsys):
     assert "2 runs, " in text
     assert "NVIDIA A100" in text
     assert not swept
-    assert cli.main([*words, "--workers", "2", "--scheduler", "local"]) == 0
+    assert cli.main([*arguments, "--workers", "2", "--scheduler", "local"]) == 0
     configs, out, options = swept[0]
     assert (len(configs), out) == (3, str(tmp_path))
-    kept = {"report_to": "", "keep_predictions": False}
-    assert options == {"workers": 2, "scheduler": "local", "data": None, "retry_failed": False, **kept}
+    defaults = {"report_to": "", "keep_predictions": False}
+    assert options == {"workers": 2, "scheduler": "local", "data": None, "retry_failed": False, **defaults}
     assert "3 finished" in capsys.readouterr().out
     for method in ({"name": "entropy"}, {"name": "entropy", "select": False}):
         write_record(tmp_path / "records", record(0, "failed", method=method))
-    assert cli.main(words) == 1
+    assert cli.main(arguments) == 1
     assert "3: 1 recorded, 2 failed before, 0 to do" in capsys.readouterr().out
     assert len(swept) == 1
-    assert cli.main([*words, "--dry-run", "--retry-failed"]) == 0
+    assert cli.main([*arguments, "--dry-run", "--retry-failed"]) == 0
     assert "3: 1 recorded, 2 failed before, 2 to do" in capsys.readouterr().out
 
 
 def test_sweep_stops_where_data_is_missing_unless_told_to_go_on(swept, tmp_path, capsys):
-    words = ["sweep", str(GRIDS / "head_to_head.yaml"), "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
-    assert cli.main(words) == 2
+    arguments = ["sweep", str(GRIDS / "head_to_head.yaml"), "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
+    assert cli.main(arguments) == 2
     out, err = capsys.readouterr()
     assert "MISSING cola" in out
     assert "models and data must be there" in err
     assert not swept
-    assert cli.main([*words, "--yes"]) == 0
+    assert cli.main([*arguments, "--yes"]) == 0
     assert len(swept) == 1
 
 
@@ -218,8 +218,8 @@ def test_only_a_person_is_asked_and_only_before_long_sweeps(
         assert "30 hours" in prompt
         return answer
 
-    found = cost.Estimate(3, 1.0, hours, hours, "GPU")
-    monkeypatch.setattr(commands, "estimate", lambda *args: found)
+    result = cost.Estimate(3, 1.0, hours, hours, "GPU")
+    monkeypatch.setattr(commands, "estimate", lambda *args: result)
     monkeypatch.setattr(commands, "visible", tuple)
     monkeypatch.setattr("builtins.input", reply)
     for stream in (sys.stdin, sys.stdout):
@@ -257,25 +257,25 @@ def test_similarity_stands_beside_plain_vectors(monkeypatch, tmp_path, capsys):
     metrics = {"spearman.mean": 61.0, "spearman.all": 60.0, "plain.spearman.mean": 55.0, "subset.a.spearman": 1.0}
     config = resolve({"task": "sts12", "model": "minilm", "method": "whitening"})
     whole = resolve({"task": "sickr", "model": "minilm", "method": "whitening"})
-    found = summary([Record(config, metrics=metrics), Record(whole, metrics=metrics | {"spearman.mean": None})])
-    assert found[["metric", "mean"]].values.tolist() == [["spearman.all", 60.0], ["spearman.mean", 61.0]]
-    assert found["baseline"].tolist()[1] == 55.0
+    result = summary([Record(config, metrics=metrics), Record(whole, metrics=metrics | {"spearman.mean": None})])
+    assert result[["metric", "mean"]].values.tolist() == [["spearman.all", 60.0], ["spearman.mean", 61.0]]
+    assert result["baseline"].tolist()[1] == 55.0
     write_record(tmp_path / "records", Record(config, metrics=metrics))
     monkeypatch.setattr(commands, "execute", lambda job: Outcome(job.run_id, "skipped"))
-    words = ["run", "--task", "sts12", "--model", "minilm", "--method", "whitening"]
-    assert cli.main([*words, "--out", str(tmp_path)]) == 0
+    arguments = ["run", "--task", "sts12", "--model", "minilm", "--method", "whitening"]
+    assert cli.main([*arguments, "--out", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert "spearman.mean 61.0000   (plain vectors: 55.0000)" in text
     assert "it was there before" in text
 
 
 def test_rows_that_would_look_alike_say_in_what_they_differ():
-    found = summary(
+    result = summary(
         [record(learning_rate=rate, method=method) for rate in (1e-5, 2e-5) for method in ("none", "istar")]
     )
-    assert list(found["settings"]) == ["learning_rate=1e-05", "learning_rate=2e-05"] * 2
+    assert list(result["settings"]) == ["learning_rate=1e-05", "learning_rate=2e-05"] * 2
     assert list(summary([record()])["settings"]) == [""]
-    assert list(summary([])) == list(found)
+    assert list(summary([])) == list(result)
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,13 @@ class Terminal:
     def shown(self):
         self.stream.flush()
         os.set_blocking(self.master, False)
-        said = b""
+        text = b""
         try:
             while part := os.read(self.master, 65536):
-                said += part
+                text += part
         except OSError:  # nothing more
             pass
-        return said.decode().replace("\r\n", "\n")
+        return text.decode().replace("\r\n", "\n")
 
 
 @pytest.fixture
@@ -91,18 +91,18 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", STARTED)
 def test_a_run_that_fails_says_why_and_where_with_code_1(case, here, capfd, monkeypatch):
-    wrong, words, placed = STARTED[case]
+    wrong, text, placed = STARTED[case]
     (here / "mine.py").write_text(METHOD.replace("{wrong}", wrong))
     assert cli.main(MINE.split()) == 1
     out, err = capfd.readouterr()
     where = f"where     mine.py, line {LINE}\n"
     assert err.startswith("failed: ")
-    assert words in err.splitlines()[0]
+    assert text in err.splitlines()[0]
     assert (where in err) == placed
     assert "Traceback" not in out + err
     (log,) = (here / "runs" / "logs").iterdir()
     assert f"log       runs/logs/{log.name}" in err
-    assert words.partition(";")[0] in log.read_text()
+    assert text.partition(";")[0] in log.read_text()
     assert "Traceback" in log.read_text() or "File" in log.read_text()
     assert cli.main(MINE.split()) == 1  # and nothing was run
     assert capfd.readouterr().err.startswith("failed before: ")
@@ -110,7 +110,7 @@ def test_a_run_that_fails_says_why_and_where_with_code_1(case, here, capfd, monk
         with monkeypatch.context() as patch, Terminal(patch) as terminal:
             assert cli.main([*MINE.split(), "--retry-failed"]) == 1
             shown = terminal.shown()
-        assert words in shown
+        assert text in shown
         assert (where in shown) == placed
 
 
@@ -119,8 +119,8 @@ def test_a_sweep_is_at_one_until_it_is_whole(here, capfd):
     (here / "mine.py").write_text(METHOD.replace("{wrong}", "points.nothing"))
     sweep = ["sweep", "grid.yaml", "--size", "smoke", "--yes"]
     assert cli.main(sweep) == 1
-    said = capfd.readouterr()
-    assert "1 of 1  failed" in said.err  # a plain line: this is no terminal
+    output = capfd.readouterr()
+    assert "1 of 1  failed" in output.err  # a plain line: this is no terminal
     assert cli.main(sweep) == 1  # recorded as failed already
     assert "failed before" in capfd.readouterr().out
     assert cli.main(["status", "runs", "--json"]) == 0

@@ -32,19 +32,19 @@ def test_a_papermill_batch_ends_in_one_table(tmp_path, capsys, monkeypatch):
     (out / "empty.ipynb").write_text(json.dumps({"metadata": {}, "cells": []}))
     assert main(["collect", str(out), "--csv", str(tmp_path / "t.csv"), "--json"]) == 1
     rows = json.loads(capsys.readouterr().out)
-    told = pd.DataFrame(rows).set_index("notebook")
-    assert told["square"].to_dict() == {"n2": 4, "n7": 49}
-    assert told["parameter.n"].to_dict() == {"n2": 2, "n7": 7}
-    assert told["status"].to_dict() == {"n2": "complete", "n7": "failed"}
-    assert told["word"].to_dict() == {"n2": "even", "n7": "odd"}
+    report = pd.DataFrame(rows).set_index("notebook")
+    assert report["square"].to_dict() == {"n2": 4, "n7": 49}
+    assert report["parameter.n"].to_dict() == {"n2": 2, "n7": 7}
+    assert report["status"].to_dict() == {"n2": "complete", "n7": "failed"}
+    assert report["word"].to_dict() == {"n2": "even", "n7": "odd"}
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.csv"), pd.DataFrame(rows), check_dtype=False)
     with pytest.raises(papermill.PapermillExecutionError):  # before it glued anything
         papermill.execute_notebook(source, out / "wrong.ipynb", {"n": "x"}, kernel_name="python3", progress_bar=False)
     papermill.execute_notebook(source, out / "usual.ipynb", kernel_name="python3", progress_bar=False)
     assert main(["collect", str(out), "--json"]) == 1
-    told = pd.DataFrame(json.loads(capsys.readouterr().out)).set_index("notebook")
-    assert told.loc[["usual", "wrong"], "status"].tolist() == ["complete", "failed"]
-    assert told.loc["usual", "parameter.n"] == 2  # the notebook's own value
+    report = pd.DataFrame(json.loads(capsys.readouterr().out)).set_index("notebook")
+    assert report.loc[["usual", "wrong"], "status"].tolist() == ["complete", "failed"]
+    assert report.loc["usual", "parameter.n"] == 2  # the notebook's own value
     monkeypatch.setenv("COLUMNS", "40")
     assert main(["collect", str(out)]) == 1
     lines = capsys.readouterr().out.splitlines()

@@ -32,16 +32,16 @@ def runs(tmp_path):
 def test_no_command_prints_an_escape_sequence(command, runs, tmp_path, capsys):
     files = {"collect": ["--out", str(tmp_path / "t.md")], "compare": ["--html", str(tmp_path / "t.html")]}
     main([command, str(runs), *files.get(command, [])])
-    said = capsys.readouterr()
-    for text in (said.out, said.err, *(path.read_text() for path in tmp_path.glob("t.*"))):
+    output = capsys.readouterr()
+    for text in (output.out, output.err, *(path.read_text() for path in tmp_path.glob("t.*"))):
         assert not {"\x1b", "\u202e"} & set(text)
-    assert "\\x1b[2K" in said.out
+    assert "\\x1b[2K" in output.out
     assert all("<img" not in path.read_text() for path in tmp_path.glob("t.*"))
 
 
 def test_a_picture_of_words_with_control_characters_is_drawn():
-    words = Data(values=[{"arm": WORD, "gain": 1}, {"arm": "none\x00", "gain": 2}])
-    chart = Chart(words).mark_point().encode(x="gain:Q", y="arm:N")
+    text = Data(values=[{"arm": WORD, "gain": 1}, {"arm": "none\x00", "gain": 2}])
+    chart = Chart(text).mark_point().encode(x="gain:Q", y="arm:N")
     assert "<svg" in as_page("it", "it", [Section("", [Picture(chart)])])
 
 

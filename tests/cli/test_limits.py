@@ -52,7 +52,7 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("text", "code"),
     [
         (["--fail-under", "accuracy=0.7"], 0),
         (["--fail-under", "accuracy=0.8"], 1),
@@ -64,19 +64,19 @@ def test_an_unknown_name_is_refused_with_the_nearest():
         (["--fail-under", "f7=0.5"], 2),
     ],
 )
-def test_exit_codes_of_a_run(executed, words, code, capsys, tmp_path, monkeypatch):
+def test_exit_codes_of_a_run(executed, text, code, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["run", "--protocol", "smoke", *words]) == code
-    told = capsys.readouterr().err
-    assert told.count("\n") == (code > 0)
-    assert ("broken" in told) == (code == 1)
-    assert bool(executed) == (words[-1] not in ("accuracy=high", "accuracy"))  # what can't be read is told first
+    assert cli.main(["run", "--protocol", "smoke", *text]) == code
+    output = capsys.readouterr().err
+    assert output.count("\n") == (code > 0)
+    assert ("broken" in output) == (code == 1)
+    assert bool(executed) == (text[-1] not in ("accuracy=high", "accuracy"))  # what can't be read is told first
 
 
 def steps():
     """The commands of the example workflow that call isonb."""
-    found = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
-    ran = [step.get("run", "").replace("\\\n", "") for job in found["jobs"].values() for step in job["steps"]]
+    result = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    ran = [step.get("run", "").replace("\\\n", "") for job in result["jobs"].values() for step in job["steps"]]
     return [line for run in ran for line in run.splitlines() if line.startswith("isonb ")]
 
 
@@ -91,8 +91,8 @@ def test_the_example_workflow_runs(tmp_path):
     frame.to_csv(tmp_path / "reviews.csv", index=False)
     audit, run = steps()
     for line in (audit, run):
-        words = [sys.executable, "-P", "-m", *shlex.split(line)]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        arguments = [sys.executable, "-P", "-m", *shlex.split(line)]
+        done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").is_file()
     strict = [sys.executable, "-P", "-m", *shlex.split(run), "--fail-under", "accuracy=1.01"]

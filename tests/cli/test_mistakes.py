@@ -47,7 +47,7 @@ def here(tmp_path, monkeypatch, bert):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("run --task cola --data nowhere", "source must be an existing folder; got 'nowhere'"),
         ("run --task cola --data data", "the split 'train' must be at"),
@@ -80,8 +80,8 @@ def here(tmp_path, monkeypatch, bert):
         ("collect runs --out table.xls", "a table must be a file .csv, .md, .html, .parquet"),
     ],
 )
-def test_a_mistake_is_one_line_and_leaves_nothing(here, capsys, line, told):
-    assert_one_line(capsys, here, line.split(), told)
+def test_a_mistake_is_one_line_and_leaves_nothing(here, capsys, line, message):
+    assert_one_line(capsys, here, line.split(), message)
 
 
 def test_a_mistake_is_told_before_torch_is_loaded(here):
@@ -119,16 +119,16 @@ def test_what_failed_before_says_how_to_run_it_again(here, capsys):
 
 def test_other_weights_are_said_before_the_run(here, monkeypatch, capsys):
     job = prepare(SMOKE, "runs")
-    made = {"data": {"model": "0" * 64}}
-    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=made))
-    seen = []
-    monkeypatch.setattr(commands, "execute", lambda job: seen.append(job) or Outcome(job.run_id, "stopped"))
+    values = {"data": {"model": "0" * 64}}
+    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=values))
+    calls = []
+    monkeypatch.setattr(commands, "execute", lambda job: calls.append(job) or Outcome(job.run_id, "stopped"))
     assert cli.main(["run", "--protocol", "smoke"]) == 130
     assert (
         f"other model (00000000 then, {locate.fingerprint_now('tiny')[:8]} now) than in {job.record.relative_to(here)}"
         in capsys.readouterr().out
     )
-    assert seen[0].run_id != job.run_id
+    assert calls[0].run_id != job.run_id
 
 
 def test_a_run_shows_updates_and_the_time_left(tmp_path, monkeypatch, capsys):

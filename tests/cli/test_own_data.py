@@ -29,11 +29,11 @@ def jsonl(name, rows):
     return name
 
 
-def said(capsys, *words):
+def output(capsys, *arguments):
     """Exit code, what was printed, and the error."""
-    code = main(list(words))
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    code = main(list(arguments))
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 CLEAN = [(f"text {i}", "ab"[i % 2]) for i in range(20)]
@@ -62,7 +62,7 @@ def test_doubts_are_said(here, capsys, case):
     (here / "set").mkdir()
     csv(here / "set" / "train.csv", *CLEAN, *training)
     csv(here / "set" / "validation.csv", *OTHER, *validation)
-    code, out, _ = said(capsys, "tasks", "check", "./set")
+    code, out, _ = output(capsys, "tasks", "check", "./set")
     warned = [line for line in out.splitlines() if line.startswith("warning")]
     assert code == 0
     assert len(warned) == len(doubts)
@@ -75,7 +75,7 @@ def test_one_file_for_both_splits(here, capsys, how):
     os.symlink("all.csv", "again.csv")
     second = "all.csv" if how == "the same name" else "again.csv"
     (here / "my.yaml").write_text(f"data_files: {{train: all.csv, validation: {second}}}\n")
-    code, out, _ = said(capsys, "tasks", "check", "my.yaml")
+    code, out, _ = output(capsys, "tasks", "check", "my.yaml")
     assert code == 0
     assert "one file serves two splits" in out
     assert "20 of 20 validation rows" in out
@@ -93,7 +93,7 @@ SEVERAL = {
 @pytest.mark.parametrize("case", SEVERAL)
 def test_several_labels_a_row_are_refused_with_what_to_do(capsys, case):
     jsonl("my.jsonl", [{"text": f"text {i}", "labels": SEVERAL[case](i)} for i in range(60)])
-    code, out, err = said(capsys, "tasks", "check", "my.jsonl")
+    code, out, err = output(capsys, "tasks", "check", "my.jsonl")
     assert (code, out) == (2, "")
     assert "labels must hold one label a row; got" in err
     assert "Keep one a row, or make a task of each label" in err
@@ -118,17 +118,17 @@ WORDS = {
 
 @pytest.mark.parametrize("case", WORDS)
 def test_labels_stay_the_words_they_are(case):
-    words = WORDS[case]
-    csv("my.csv", *[(f"text {i}", words[i % 3]) for i in range(60)])
+    text = WORDS[case]
+    csv("my.csv", *[(f"text {i}", text[i % 3]) for i in range(60)])
     task = own_task("my.csv?kind=classification")
-    assert sorted(task.labels) == sorted(words)
+    assert sorted(task.labels) == sorted(text)
     rows = [row for table in task.tables.values() for row in table.to_pylist()]
-    assert all(task.labels[row["label"]] == words[int(row["text"].split()[1]) % 3] for row in rows)
+    assert all(task.labels[row["label"]] == text[int(row["text"].split()[1]) % 3] for row in rows)
 
 
 def test_names_for_numbers_do_not_merge_them(capsys):
     csv("my.csv", *[(f"text {i}", ["007", "7"][i % 2]) for i in range(60)])
-    code, _, err = said(capsys, "tasks", "check", "my.csv", "--labels", "a,b")
+    code, _, err = output(capsys, "tasks", "check", "my.csv", "--labels", "a,b")
     assert code == 2
     assert "a label must be one of those there are; got '007'" in err
 
@@ -136,10 +136,10 @@ def test_names_for_numbers_do_not_merge_them(capsys):
 def test_an_error_of_a_hundred_thousand_characters_is_cut_to_a_screen(capsys):
     long = "label " * 17_500
     csv("my.csv", *[(f"text {i}", [long, "b"][i % 2]) for i in range(60)])
-    code, _, err = said(capsys, "run", "--task", "my.csv", "--target", "lable" * 20_000)
+    code, _, err = output(capsys, "run", "--task", "my.csv", "--target", "lable" * 20_000)
     assert code == 2
     assert len(err) < SCREEN + 200
-    told = str(Outcome("a-run", "failed", f"TaskError: {long}\nTraceback"))
-    assert len(told) < SCREEN + 200
-    assert "characters; its record has the rest]" in told
+    report = str(Outcome("a-run", "failed", f"TaskError: {long}\nTraceback"))
+    assert len(report) < SCREEN + 200
+    assert "characters; its record has the rest]" in report
     assert "the rest is left out" in str(Outcome("a-run", "not recorded", long))
