@@ -23,7 +23,7 @@ def listening(folder):
     return None
 
 
-def asked(url, path, method="GET"):
+def requests(url, path, method="GET"):
     """The server's answer, as JSON where there is one."""
     request = urllib.request.Request(f"{url}/api/{path}", method=method, headers={"Authorization": f"token {TOKEN}"})
     with urllib.request.urlopen(request, timeout=60) as answer:
@@ -32,26 +32,26 @@ def asked(url, path, method="GET"):
 
 def end_kernels(url):
     """Shuts down every notebook's kernel: a reader of thirty chapters needs one at a time."""
-    for session in asked(url, "sessions"):
-        asked(url, f"sessions/{session['id']}", "DELETE")
+    for session in requests(url, "sessions"):
+        requests(url, f"sessions/{session['id']}", "DELETE")
 
 
 def idle_kernel(url, seconds=180):
     """Waits for a kernel that is ready. The server is asked: the page's status line may miss a change of state."""
     end = time.monotonic() + seconds
-    while not any(session["kernel"]["execution_state"] == "idle" for session in asked(url, "sessions")):
-        assert time.monotonic() < end, asked(url, "sessions")
+    while not any(session["kernel"]["execution_state"] == "idle" for session in requests(url, "sessions")):
+        assert time.monotonic() < end, requests(url, "sessions")
         time.sleep(0.2)
 
 
 @contextlib.contextmanager
-def jupyter_lab(folder, home, *words):
+def jupyter_lab(folder, home, *arguments):
     """`jupyter lab` in ``folder``, with nothing of the user's own but what lies in ``home``; its address."""
-    own = {f"JUPYTER_{name}_DIR": str(home / name) for name in ("RUNTIME", "CONFIG", "DATA")}
+    folders = {f"JUPYTER_{name}_DIR": str(home / name) for name in ("RUNTIME", "CONFIG", "DATA")}
     options = ["--no-browser", "--ServerApp.port=0", f"--IdentityProvider.token={TOKEN}", "--allow-root"]
     with (home / "log").open("w") as log:
-        command = [Path(sys.executable).with_name("jupyter"), "lab", *words, *options]
-        server = subprocess.Popen(command, cwd=folder, env={**os.environ, **own}, stdout=log, stderr=log)
+        command = [Path(sys.executable).with_name("jupyter"), "lab", *arguments, *options]
+        server = subprocess.Popen(command, cwd=folder, env={**os.environ, **folders}, stdout=log, stderr=log)
     try:
         end = time.monotonic() + 120
         while not (port := listening(home / "RUNTIME")):

@@ -8,12 +8,12 @@ import pytest
 from isonb import cli
 
 
-def assert_one_line(capsys: pytest.CaptureFixture[str], folder: Path, words: Sequence[str], told: str) -> None:
+def assert_one_line(capsys: pytest.CaptureFixture[str], folder: Path, text: Sequence[str], message: str) -> None:
     """The command ends with code 2 and one line of error that says ``told``; ``folder`` is left as it was."""
     before = sorted(folder.rglob("*"))
-    assert cli.main(words) == 2
+    assert cli.main(text) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("error: ")
-    assert told in err
+    assert message in err
     assert sorted(folder.rglob("*")) == before
