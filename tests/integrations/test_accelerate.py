@@ -53,9 +53,9 @@ def score(size):
 
 def want_score():
     model, pooling, batch = tiny.model().eval(), Pooling("mean"), tiny.batch(ROWS)
-    with pooling.watch(model) as seen, torch.no_grad():
+    with pooling.watch(model) as states, torch.no_grad():
         model(**batch)
-    return isoscore(pooling.points(seen, batch)[0])
+    return isoscore(pooling.points(states, batch)[0])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -72,9 +72,9 @@ def test_the_update_is_minus_the_gradient_of_loss_plus_penalty():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     log = update(accelerator, model, optimizer, [batch], penalty, pooling, weight=0.5)
     fresh = tiny.model()
-    with pooling.watch(fresh) as seen:
+    with pooling.watch(fresh) as states:
         loss = fresh(**batch).loss
-    extra = 0.5 * penalty(pooling.points(seen, batch)[0])
+    extra = 0.5 * penalty(pooling.points(states, batch)[0])
     (loss + extra).backward()
     step = torch.cat([w.grad.flatten() for w in fresh.parameters()])
     assert_same(tiny.weights(model), tiny.weights(fresh) - 0.5 * step)
@@ -115,7 +115,7 @@ def test_the_shrinkage_covariance_reaches_the_penalty(parts):
     _, want, expected, _ = one_update(parts, penalty=lambda points: IStarLoss(2.0)(points, cov))
     assert_same(after, want, rtol=1e-9)
     assert_same(log["isonb_penalty"], expected["isonb_penalty"])
-    assert [one_update(parts, scheduler=one)[3] for one in (None, "its own")] == [0.5, 0.25]
+    assert [one_update(parts, scheduler=item)[3] for item in (None, "its own")] == [0.5, 0.25]
     assert (after - one_update(parts)[1]).abs().max() > 1e-4
     with pytest.raises(InputError, match="must take a shrinkage_cov where one is given; got CosRegLoss"):
         one_update(penalty=CosRegLoss(), shrinkage_cov=cov)
@@ -126,15 +126,15 @@ def test_every_row_is_measured_once():
 
 
 def on_this_rank():
-    found = {(name, parts): train(name, 4 // parts, parts) for name in CASES for parts in (1, 2)}
-    return found | {size: score(size) for size in (3, 4, 5, 16)}
+    result = {(name, parts): train(name, 4 // parts, parts) for name in CASES for parts in (1, 2)}
+    return result | {size: score(size) for size in (3, 4, 5, 16)}
 
 
 @pytest.mark.slow
 def test_two_processes():
-    for found in run(on_this_rank):
+    for result in run(on_this_rank):
         for name in CASES:
             for parts in (1, 2):
-                assert_same(found[name, parts], train(name, 8, 1), rtol=1e-6, atol=1e-9)
+                assert_same(result[name, parts], train(name, 8, 1), rtol=1e-6, atol=1e-9)
         for size in (3, 4, 5, 16):  # 22 rows: the last batches are filled up with copies
-            assert_same(found[size], want_score())
+            assert_same(result[size], want_score())

@@ -28,7 +28,7 @@ def values_of(sequence, process):
 
 def _decisions(sequences):
     """By sequence and step: the closed gates with their processes; counts are saved and loaded half way."""
-    process, told = torch.distributed.get_rank(), []
+    process, report = torch.distributed.get_rank(), []
     for sequence in range(sequences):
         counts, closed = GateCounts(GATES), []
         for step, values in enumerate(values_of(sequence, process)):
@@ -38,15 +38,15 @@ def _decisions(sequences):
                 torch.distributed.broadcast_object_list(box, 0)  # a checkpoint is what the first process saves
                 counts = GateCounts(GATES)
                 counts.load_state_dict(json.loads(box[0]))
-        told.append(closed)
-    return told
+        report.append(closed)
+    return report
 
 
 def test_two_processes_decide_as_one_process_alone_would_on_either():
-    told = gloo.run(_decisions, SEQUENCES)
-    assert told[0] == told[1]
+    report = gloo.run(_decisions, SEQUENCES)
+    assert report[0] == report[1]
     closings = 0
-    for sequence, closed in enumerate(told[0]):
+    for sequence, closed in enumerate(report[0]):
         alone = [GateCounts(GATES), GateCounts(GATES)]
         for step, got in enumerate(closed):
             want = [alone[process].update(values_of(sequence, process)[step]) for process in (0, 1)]
@@ -83,11 +83,11 @@ def test_vectors_that_point_the_same_way_are_a_collapse(cosine, stops):
 
 
 def trainer_of(folder, steps=3, kind=Trainer, **options):
-    made = tiny.model()
+    network = tiny.model()
     rows = [{"input_ids": torch.randint(5, 30, (5,)), "labels": torch.tensor(i % 2)} for i in range(16)]
     quiet = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "logging_steps": 1}
     arguments = TrainingArguments(str(folder), max_steps=steps, per_device_train_batch_size=4, **quiet)
-    return kind(model=made, args=arguments, train_dataset=rows, **options)
+    return kind(model=network, args=arguments, train_dataset=rows, **options)
 
 
 def hooks(model):
@@ -122,15 +122,15 @@ def test_an_interrupted_training_leaves_no_hook(tmp_path):
     before = hooks(trainer.model)
 
     def interrupt(module, *call):
-        seen.append(hooks(trainer.model))
+        calls.append(hooks(trainer.model))
         raise KeyboardInterrupt
 
-    seen = []
+    calls = []
     handle = trainer.model.classifier.register_forward_hook(interrupt)
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
     handle.remove()
-    assert seen[0] > before + 1
+    assert calls[0] > before + 1
     assert hooks(trainer.model) == before
     assert monitor._points.take() is None
 
@@ -174,10 +174,10 @@ def test_lightning_takes_the_monitor_as_it_is(way, package, tmp_path, monkeypatc
     other = IsotropyMonitor(every=1, pooling=Pooling("mean"))  # two in one training
 
     def trainer():
-        given = {"attach": [], "callbacks": [monitor, other], "lightning": [monitor.lightning()]}[way]
+        inputs = {"attach": [], "callbacks": [monitor, other], "lightning": [monitor.lightning()]}[way]
         made = pl.Trainer(
             max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu",
-            enable_model_summary=False, callbacks=given,
+            enable_model_summary=False, callbacks=inputs,
         )  # fmt: skip
         if way == "attach":
             monitor.attach(made).attach(made)
@@ -185,10 +185,10 @@ def test_lightning_takes_the_monitor_as_it_is(way, package, tmp_path, monkeypatc
 
     loader, net = torch.utils.data.DataLoader(data, batch_size=4), Net()
     for _ in range(2):
-        made = trainer()
-        made.fit(net, loader)
-        assert (made.global_step, monitor.counts, hooks(net)) == (3, [3], 0)
-    made.save_checkpoint(tmp_path / "last.ckpt")
+        result = trainer()
+        result.fit(net, loader)
+        assert (result.global_step, monitor.counts, hooks(net)) == (3, [3], 0)
+    result.save_checkpoint(tmp_path / "last.ckpt")
     assert monitor.state_key in torch.load(tmp_path / "last.ckpt", weights_only=False)["callbacks"]
     assert [event.step for event in monitor.events] == [1, 2, 3] * 2
     net.ends = True
@@ -204,10 +204,10 @@ def test_the_first_token_of_a_decoder_is_warned_of(kind, blind, recwarn):
     model = AutoModel.from_config(config)
     recwarn.clear()
     Pooling("cls").check(model)
-    told = [str(one.message) for one in recwarn if issubclass(one.category, CloudWarning)]
-    assert len(told) == blind
-    assert all('points="cls" takes its first token, which has seen nothing' in one for one in told)
+    messages = [str(warning.message) for warning in recwarn if issubclass(warning.category, CloudWarning)]
+    assert len(messages) == blind
+    assert all('points="cls" takes its first token, which has seen nothing' in item for item in messages)
     recwarn.clear()
     Pooling("last").check(model)
-    assert not [one for one in recwarn if issubclass(one.category, CloudWarning)]
+    assert not [entry for entry in recwarn if issubclass(entry.category, CloudWarning)]
     assert reads_forwards(Pooling("last").watch(model).encoder) == blind

@@ -13,14 +13,16 @@ INPUTS = {key: BATCH[key] for key in ("input_ids", "attention_mask")}
 
 
 @pytest.mark.parametrize("kind", tiny.KINDS)
-@pytest.mark.parametrize(("layers", "wanted"), [("all", slice(1, None)), (-1, slice(-1, None)), ([0, 1, 2], slice(3))])
-def test_hooks_give_the_hidden_states_of_the_model(kind, layers, wanted):
+@pytest.mark.parametrize(
+    ("layers", "expected"), [("all", slice(1, None)), (-1, slice(-1, None)), ([0, 1, 2], slice(3))]
+)
+def test_hooks_give_the_hidden_states_of_the_model(kind, layers, expected):
     model = tiny.model(kind).eval()
-    with HiddenStates(model, layers) as seen:
+    with HiddenStates(model, layers) as states:
         model(**INPUTS)
-    got = seen.take()
+    got = states.take()
     assert not any(module._forward_hooks for module in model.modules())  # gone after the block
-    want = model(**INPUTS, output_hidden_states=True).hidden_states[wanted]
+    want = model(**INPUTS, output_hidden_states=True).hidden_states[expected]
     assert len(got) == len(want)
     assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
 
@@ -28,10 +30,10 @@ def test_hooks_give_the_hidden_states_of_the_model(kind, layers, wanted):
 def test_a_model_without_a_registry_is_searched_for_its_list_of_layers(monkeypatch):
     model = tiny.model("roberta").eval()
     monkeypatch.setattr(type(encoder_of(model)), "_can_record_outputs", None)
-    with HiddenStates(model, "all") as seen:
+    with HiddenStates(model, "all") as states:
         model(**INPUTS)
     want = model(**INPUTS, output_hidden_states=True).hidden_states[1:]
-    assert all(torch.equal(a, b) for a, b in zip(seen.take(), want, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(states.take(), want, strict=True))
 
 
 def test_wrappers_and_heads_are_looked_through():
@@ -49,14 +51,14 @@ def test_points_ignore_what_stands_on_padding(points, layers):
     clouds = []
     for ids in (INPUTS["input_ids"], noise):
         pooling = Pooling(points, layers)
-        with pooling.watch(model) as seen:
+        with pooling.watch(model) as states:
             model(input_ids=ids, attention_mask=INPUTS["attention_mask"])
-        clouds.append(pooling.points(seen, BATCH)[0])
+        clouds.append(pooling.points(states, BATCH)[0])
     torch.testing.assert_close(*clouds)
     every = Pooling(points, layers, include_pads=True)
-    with every.watch(model) as seen:
+    with every.watch(model) as states:
         model(**INPUTS)
-    sizes = len(clouds[0]), len(every.points(seen, BATCH)[0])
+    sizes = len(clouds[0]), len(every.points(states, BATCH)[0])
     assert sizes[0] < sizes[1] if points == "tokens" else sizes[0] == sizes[1]
 
 
@@ -69,9 +71,9 @@ def test_labels_follow_the_points():
         ("mean", None, None),
     ):
         pooling = Pooling(points, "all")
-        with pooling.watch(model) as seen:
+        with pooling.watch(model) as states:
             model(**INPUTS)
-        got = pooling.points(seen, INPUTS | ({} if labels is None else {"labels": labels}))[1]
+        got = pooling.points(states, INPUTS | ({} if labels is None else {"labels": labels}))[1]
         assert (got is None and want is None) or torch.equal(got, want)
 
 
@@ -92,7 +94,7 @@ def test_typed_errors():
         HiddenStates(torch.nn.Linear(2, 2))
     with pytest.raises(ShapeError, match="layers must name some of the 3 hidden states; got layers 7"):
         HiddenStates(model, 7)
-    with HiddenStates(model) as seen:
+    with HiddenStates(model) as states:
         pass
     with pytest.raises(InputError, match="the model must run once inside the block"):
-        seen.take()
+        states.take()

@@ -92,7 +92,7 @@ def test_a_measure_that_draws_leaves_the_random_state_as_it_was():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"measures": ["isotropy"]}, "measures must be some of isoscore"),
         ({"every": 0}, "every must be 1 or more"),
@@ -103,8 +103,8 @@ def test_a_measure_that_draws_leaves_the_random_state_as_it_was():
         ({"path": "/no/such/folder/events.jsonl"}, "path must be a file in a folder that is there"),
     ],
 )
-def test_mistakes(options, said):
-    with pytest.raises(InputError, match=said):
+def test_mistakes(options, message):
+    with pytest.raises(InputError, match=message):
         IsotropyMonitor(**options)
     with pytest.raises(InputError, match="a gate must have a limit"):
         Gate("isoscore")

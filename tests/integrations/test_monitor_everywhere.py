@@ -47,8 +47,8 @@ class Plain(nn.Module):
         self.head = nn.Linear(4, 2)
 
     def forward(self, pixels, labels):
-        found = self.vectors(self.places(pixels).mean((-2, -1)))
-        return {"loss": nn.functional.cross_entropy(self.head(found), labels)}
+        result = self.vectors(self.places(pixels).mean((-2, -1)))
+        return {"loss": nn.functional.cross_entropy(self.head(result), labels)}
 
 
 def rows(kind, count=24):
@@ -56,12 +56,12 @@ def rows(kind, count=24):
     draw = torch.Generator().manual_seed(0)
     label = [torch.tensor(i % 2) for i in range(count)]
     if kind == "t5":
-        words = [torch.randint(3, 60, (6,), generator=draw) for _ in range(count)]
-        return [{"input_ids": one, "attention_mask": torch.ones_like(one), "labels": one[:4]} for one in words]
+        arguments = [torch.randint(3, 60, (6,), generator=draw) for _ in range(count)]
+        return [{"input_ids": item, "attention_mask": torch.ones_like(item), "labels": item[:4]} for item in arguments]
     if kind == "wav2vec2":
-        return [{"input_values": torch.randn(600, generator=draw), "labels": one} for one in label]
+        return [{"input_values": torch.randn(600, generator=draw), "labels": entry} for entry in label]
     size, name = (16, "pixel_values") if kind == "vit" else (8, "pixels")
-    return [{name: torch.randn(3, size, size, generator=draw), "labels": one} for one in label]
+    return [{name: torch.randn(3, size, size, generator=draw), "labels": element} for element in label]
 
 
 def model(kind):
@@ -107,35 +107,35 @@ def test_models_of_every_kind_are_measured_and_train_the_same(kind, points, tmp_
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("parts", [1, 2])
 def test_the_penalty_of_the_mixin_reaches_models_of_every_kind(kind, parts, tmp_path):
-    seen = []
+    calls = []
 
     def penalty(points):
-        seen.append(tuple(points.shape))
+        calls.append(tuple(points.shape))
         return 1 - isoscore(points)
 
     module = {"plain": "vectors"}.get(kind)
     pooling = {"points": "mean", "layers": -1 if module else "all", "module": module}
-    made = trainer_of(kind, tmp_path, 1, 8 // parts, tiny.IsotropyTrainer, penalty=penalty, **pooling)
-    made.args.gradient_accumulation_steps = parts
-    made.train()
-    assert seen[0] == ((8, 4) if kind == "plain" else (16, 16))
+    trainer = trainer_of(kind, tmp_path, 1, 8 // parts, tiny.IsotropyTrainer, penalty=penalty, **pooling)
+    trainer.args.gradient_accumulation_steps = parts
+    trainer.train()
+    assert calls[0] == ((8, 4) if kind == "plain" else (16, 16))
 
 
 def test_the_points_are_those_of_the_encoder_and_its_mask(tmp_path):
-    made, batch = model("t5").train(), rows("t5", 4)
+    network, batch = model("t5").train(), rows("t5", 4)
     inputs = {name: torch.stack([row[name] for row in batch]) for name in batch[0]}
     inputs["attention_mask"][:, 4:] = 0
     monitor = IsotropyMonitor(every=1, pooling=Pooling("mean"))
-    monitor._begin(made)
-    made(**inputs)
+    monitor._begin(network)
+    network(**inputs)
     got = monitor._points.take()
-    words = {name: inputs[name] for name in ("input_ids", "attention_mask")}
-    want = made.encoder(**words).last_hidden_state[:, :4].mean(1)
+    text = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+    want = network.encoder(**text).last_hidden_state[:, :4].mean(1)
     torch.testing.assert_close(got, want)
 
 
 @pytest.mark.parametrize(
-    ("made", "options", "said"),
+    ("result", "options", "message"),
     [
         (Plain, {}, "must hold a transformers encoder or decoder; got Plain"),
         (Plain, {"module": "vector"}, r"module must name a submodule of Plain; got 'vector'. Try 'vectors'"),
@@ -143,10 +143,10 @@ def test_the_points_are_those_of_the_encoder_and_its_mask(tmp_path):
         (tiny.model, {"pooling": Pooling(layers=9)}, "layers must name some of the 3 hidden states; got layers 9"),
     ],
 )
-def test_a_model_that_cannot_be_read_is_refused_when_attached(made, options, said, tmp_path):
-    part = made()
+def test_a_model_that_cannot_be_read_is_refused_when_attached(result, options, message, tmp_path):
+    part = result()
     holder = type("Holder", (), {"model": part, "log": None, "add_callback": None})()
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         IsotropyMonitor(**options).attach(holder)
 
 
@@ -173,7 +173,7 @@ def test_nothing_raises_inside_a_step(tmp_path, caplog):
     trainer.train()
     assert trainer.state.global_step == 4
     assert [event.undefined["mine"] for event in monitor.events] == ["RuntimeError: not today"] * 4
-    assert len([one for one in caplog.records if "can't be written" in one.message]) == 1
+    assert len([item for item in caplog.records if "can't be written" in item.message]) == 1
 
 
 def test_a_hook_that_fails_is_told_and_ends_nothing():
@@ -261,10 +261,10 @@ def sentence_trainer(folder, make, steps, size=8, monitor=None):
     from tests.lab.random_models import save
 
     torch.manual_seed(0)
-    kept = folder / "bert"
-    if not kept.exists():
-        save("bert", kept)
-    encoder = SentenceTransformer(str(kept), device="cpu")
+    checkpoint = folder / "bert"
+    if not checkpoint.exists():
+        save("bert", checkpoint)
+    encoder = SentenceTransformer(str(checkpoint), device="cpu")
     texts = [f"{a} {b}." for a in ("A dog", "The rain", "Anna", "A road") for b in ("ran", "fell", "slept", "ended")]
     data = Dataset.from_dict({"anchor": texts * 4, "positive": [text.upper() for text in texts] * 4})
     options = {"max_steps": steps, "per_device_train_batch_size": size, **QUIET}
@@ -335,11 +335,11 @@ def _two_ranks(every_rank):
 
 @pytest.mark.parametrize("every_rank", [True, False])
 def test_a_gate_that_closes_on_one_process_closes_for_all_and_one_writes(every_rank):
-    told = gloo.run(_two_ranks, every_rank)
+    report = gloo.run(_two_ranks, every_rank)
     want = ["measured", "stopped", "stopped"] if every_rank else ["measured", "measured", "stopped"]
-    assert [kinds for kinds, _, _ in told] == [want, want]
-    assert told[0][1].endswith("2 times in a row, on process 1 of 2")
-    file = Path(told[0][2])
+    assert [kinds for kinds, _, _ in report] == [want, want]
+    assert report[0][1].endswith("2 times in a row, on process 1 of 2")
+    file = Path(report[0][2])
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     shutil.rmtree(file.parent)
     assert [line["step"] for line in lines] == [1, 2, 3]
@@ -366,11 +366,11 @@ def test_vectors_that_are_nan_end_nothing(tmp_path):
 
 def test_a_named_model_of_images_without_layers_is_read():
     size = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}
-    made = ResNetForImageClassification(ResNetConfig(**size)).train()
+    model = ResNetForImageClassification(ResNetConfig(**size)).train()
     monitor = IsotropyMonitor(every=1, module="resnet", pooling=Pooling("mean"))
-    monitor._points.check(made)
-    monitor._begin(made)
-    made(pixel_values=torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0)))
+    monitor._points.check(model)
+    monitor._begin(model)
+    model(pixel_values=torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0)))
     assert not math.isnan(monitor._end(1).values["mean_cosine"])
     with pytest.raises(InputError, match="must be one transformer; got ResNetModel"):
-        IsotropyMonitor()._points.check(made)
+        IsotropyMonitor()._points.check(model)

@@ -53,10 +53,10 @@ def test_mteb_scores_what_is_scored_by_hand(transformed, rows, whitening):
 
     encoder = TransformedEncoder(letters, whitening if transformed else None, "isonb/letters")
     (result,) = mteb.evaluate(encoder, Local(), cache=None, co2_tracker=False, show_progress_bar=False).task_results
-    one, other = (torch.tensor(letters(rows[name])) for name in ("sentence1", "sentence2"))
+    first, other = (torch.tensor(letters(rows[name])) for name in ("sentence1", "sentence2"))
     if transformed:
-        one, other = whitening.transform(one), whitening.transform(other)
-    expected = spearmanr(pair_cosine(one, other), rows["score"]).statistic
+        first, other = whitening.transform(first), whitening.transform(other)
+    expected = spearmanr(pair_cosine(first, other), rows["score"]).statistic
     assert result.get_score() == pytest.approx(expected, abs=1e-4)
 
 

@@ -105,7 +105,7 @@ def test_around_another_loss_the_penalty_sees_the_full_vectors_of_the_last_layer
     inner = wrap(model, MultipleNegativesRankingLoss(model))
     parts = IsotropyLoss(model, inner, CosRegLoss())(features(model, *columns))
     vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
-    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(one) for one in vectors) / 3)
+    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(item) for item in vectors) / 3)
     torch.testing.assert_close(parts["task"], inner(features(model, *columns), None))
 
 
@@ -114,8 +114,8 @@ def test_inside_matryoshka_the_penalty_sees_each_width(folder):
     columns = TEXTS[:6], TEXTS[6:12]
     loss = matryoshka(model, IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss(), weight=2.0))
     vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
-    cut = {d: [torch.nn.functional.normalize(one[:, :d], dim=-1) for one in vectors] for d in (8, 4)}
-    penalty = {d: sum(CosRegLoss()(one) for one in both) / 2 for d, both in cut.items()}
+    cut = {d: [torch.nn.functional.normalize(item[:, :d], dim=-1) for item in vectors] for d in (8, 4)}
+    penalty = {d: sum(CosRegLoss()(entry) for entry in both) / 2 for d, both in cut.items()}
     task = matryoshka(model, MultipleNegativesRankingLoss(model))(features(model, *columns), None)
     total = loss(features(model, *columns), None)
     torch.testing.assert_close(total, task + 2 * (penalty[8] + 0.5 * penalty[4]))
@@ -128,11 +128,11 @@ def test_inside_adaptive_layers_the_penalty_sees_each_layer(folder):
     columns = TEXTS[:6], TEXTS[6:12]
     plain = adaptive(model, MultipleNegativesRankingLoss(model))(features(model, *columns), None)
     loss = adaptive(model, IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss()))
-    seen = [model(column) for column in features(model, *columns)]
-    last = sum(CosRegLoss()(one["sentence_embedding"]) for one in seen) / 2
+    values = [model(column) for column in features(model, *columns)]
+    last = sum(CosRegLoss()(item["sentence_embedding"]) for item in values) / 2
     states = [model[0].auto_model(**column, output_hidden_states=True).hidden_states for column in (
-        {key: one[key] for key in ("input_ids", "attention_mask")} for one in features(model, *columns))]  # fmt: skip
-    masks = [one["attention_mask"].unsqueeze(-1) for one in seen]
+        {key: row[key] for key in ("input_ids", "attention_mask")} for row in features(model, *columns))]  # fmt: skip
+    masks = [element["attention_mask"].unsqueeze(-1) for element in values]
     earlier = sum(
         CosRegLoss()((state[0] * mask).sum(1) / mask.sum(1)) for state, mask in zip(states, masks, strict=True)
     )
@@ -140,12 +140,12 @@ def test_inside_adaptive_layers_the_penalty_sees_each_layer(folder):
 
 
 def test_a_model_of_static_vectors_has_columns_too():
-    words = AutoTokenizer.from_pretrained(embedded_folder(EMBEDDED["minilm"])[0]).backend_tokenizer
-    model = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=8)], device="cpu").train()
+    text = AutoTokenizer.from_pretrained(embedded_folder(EMBEDDED["minilm"])[0]).backend_tokenizer
+    model = SentenceTransformer(modules=[StaticEmbedding(text, embedding_dim=8)], device="cpu").train()
     columns = TEXTS[:6], TEXTS[6:12]
     parts = IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())(features(model, *columns))
     vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
-    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(one) for one in vectors) / 2)
+    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(item) for item in vectors) / 2)
 
 
 def test_half_weights_are_warned_of(folder):
@@ -188,10 +188,10 @@ def test_a_loss_that_builds_its_graph_later_is_refused_at_once(folder, kind):
     model = make(folder).train()
     with pytest.raises(
         InputError, match=r"the loss must build the graph of the vectors; got .*, which builds it in"
-    ) as told:
+    ) as error:
         IsotropyLoss(model, kind(model), CosRegLoss())
     plain = "Pass use_mini_batched_version=False to Mega" if kind is MegaBatchMarginLoss else "Take (Multiple|GIST)"
-    assert re.search(plain, str(told.value))
+    assert re.search(plain, str(error.value))
     uncached = MegaBatchMarginLoss(model, use_mini_batched_version=False)
     assert "isonb_penalty" in IsotropyLoss(model, uncached, CosRegLoss())(features(model, TEXTS[:4], TEXTS[4:8]))
 
@@ -234,19 +234,19 @@ assert "isonb" not in sys.modules
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # few sentences on purpose
 def test_transformed_models_load_without_isonb(folder, tmp_path):
-    wanted, places = [], []
+    expected, places = [], []
     for transform, normalize in ((Whitening(4), False), (AllButTheTop(2), True)):
         model = make(folder)
         vectors = torch.as_tensor(model.encode(TEXTS))
         want = transform.fit(vectors).transform(vectors)
-        wanted.append(torch.nn.functional.normalize(want, dim=-1) if normalize else want)
+        expected.append(torch.nn.functional.normalize(want, dim=-1) if normalize else want)
         append_transform(model, transform, normalize=normalize)
-        torch.testing.assert_close(torch.as_tensor(model.encode(TEXTS)), wanted[-1], rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(torch.as_tensor(model.encode(TEXTS)), expected[-1], rtol=1e-3, atol=1e-4)
         places.append(str(tmp_path / type(transform).__name__))
         model.save(places[-1])
     call = [sys.executable, "-c", LOAD_ELSEWHERE, json.dumps([TEXTS, *places])]
     out = subprocess.run(call, capture_output=True, text=True, check=True).stdout
-    for got, want in zip(json.loads(out), wanted, strict=True):
+    for got, want in zip(json.loads(out), expected, strict=True):
         torch.testing.assert_close(torch.tensor(got), want, rtol=1e-3, atol=1e-4)
 
 
@@ -315,7 +315,7 @@ def test_a_transform_fits_vectors_that_are_cut_and_both_towers(folder, way, tmp_
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (
             lambda folder: make(folder),
@@ -325,10 +325,10 @@ def test_a_transform_fits_vectors_that_are_cut_and_both_towers(folder, way, tmp_
         (lambda folder: mixed(folder), "must have one dtype; got query torch.float32, document torch.bfloat16"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_the_model_is_as_it_was(folder, change, said):
+def test_what_does_not_fit_is_refused_and_the_model_is_as_it_was(folder, change, message):
     model = change(folder)
     before, modes = len(model), [module.training for module in model.train().modules()]
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         append_transform(model, torch.nn.Linear(6, 3), normalize=True)
     assert (len(model), [module.training for module in model.modules()]) == (before, modes)
     assert model.encode_document(TEXTS[:2]).shape[0] == 2

@@ -54,8 +54,8 @@ def train(folder, parts=1, size=8, rows=20, kind="bert", dropout=0.0, trainer=Is
     return ready
 
 
-def assert_same_weights(one, other, atol=1e-12):
-    torch.testing.assert_close(tiny.weights(one.model), tiny.weights(other.model), rtol=0, atol=atol)
+def assert_same_weights(first, other, atol=1e-12):
+    torch.testing.assert_close(tiny.weights(first.model), tiny.weights(other.model), rtol=0, atol=atol)
 
 
 CASES = {
@@ -93,19 +93,19 @@ def test_one_two_and_four_micro_batches_make_the_same_update(tmp_path, options):
 
 def train_on_this_rank(folder):
     """Each loss, some with one and all with two micro-batches, on this process's share of the same batches."""
-    gloo, found = {"changes": {"ddp_backend": "gloo"}}, {}
+    gloo, result = {"changes": {"ddp_backend": "gloo"}}, {}
     for name, options in LOSSES.items():
         for parts in (1, 2) if name in ("entropy", "I-STAR") else (2,):
             trained = train(folder, parts, size=8 // dist.get_world_size(), **gloo, **options)
-            found[name, parts] = tiny.weights(trained.model), trained.state.log_history[0]["isonb_penalty"]
-    return found
+            result[name, parts] = tiny.weights(trained.model), trained.state.log_history[0]["isonb_penalty"]
+    return result
 
 
 @pytest.mark.slow
 def test_two_processes_make_the_same_update(tmp_path):
     both = run(train_on_this_rank, tmp_path)
     wholes = {name: train(tmp_path, 1, **options) for name, options in LOSSES.items()}
-    for (name, parts), (weights, penalty) in (item for found in both for item in found.items()):
+    for (name, parts), (weights, penalty) in (item for result in both for item in result.items()):
         whole = wholes[name]
         off = (weights - tiny.weights(whole.model)).abs().max().item()
         assert off < 1e-10, f"{name}, {parts} micro-batches: weights differ by {off}"
@@ -127,9 +127,9 @@ def test_the_shrinkage_covariance_is_measured_at_each_epochs_start(tmp_path, mon
     assert torch.equal(measured[0], measured[1])
     assert not torch.equal(measured[1], measured[2])
     model, pooling = tiny.model(dropout=0.3).eval(), Pooling("tokens", "all")
-    with pooling.watch(model) as seen:
+    with pooling.watch(model) as states:
         model(**tiny.batch(tiny.sentences(16)))
-    want = Moments().update(pooling.points(seen, tiny.batch(tiny.sentences(16)))[0]).cov
+    want = Moments().update(pooling.points(states, tiny.batch(tiny.sentences(16)))[0]).cov
     torch.testing.assert_close(measured[0], want)
     # data order and dropout go on as if nothing had been measured
     assert_same_weights(trained, train(tmp_path, 1, trainer=Trainer, dropout=0.3, rows=16, changes=epochs), atol=0)
@@ -177,9 +177,9 @@ def test_the_update_is_minus_the_gradient_of_loss_plus_penalty(tmp_path):
     model = tiny.model()
     before, pooling = tiny.weights(model), Pooling("tokens", "all")
     batch = tiny.batch(tiny.sentences(20))
-    with pooling.watch(model) as seen:
+    with pooling.watch(model) as states:
         loss = model(**batch).loss
-    (loss + 0.7 * one_minus_isoscore(pooling.points(seen, batch)[0])).backward()
+    (loss + 0.7 * one_minus_isoscore(pooling.points(states, batch)[0])).backward()
     slope = torch.cat([w.grad.flatten() for w in model.parameters()])
     torch.testing.assert_close(tiny.weights(trained.model), before - 0.5 * slope, rtol=0, atol=1e-12)
 
@@ -260,8 +260,8 @@ def test_a_trainer_told_that_its_loss_is_not_scaled_divides_the_loss_and_not_the
     class Told(IsotropyTrainerMixin, MeanOfMeans):
         pass
 
-    told = train(tmp_path, 2, trainer=Told, penalty=one_minus_isoscore)
-    assert_same_weights(told, train(tmp_path, 1))
+    report = train(tmp_path, 2, trainer=Told, penalty=one_minus_isoscore)
+    assert_same_weights(report, train(tmp_path, 1))
 
 
 def test_label_smoothing_and_a_loss_function_keep_their_labels(tmp_path):
@@ -271,8 +271,8 @@ def test_label_smoothing_and_a_loss_function_keep_their_labels(tmp_path):
     def summed(outputs, labels, num_items_in_batch=None):
         return torch.nn.functional.cross_entropy(outputs.logits, labels, reduction="sum") / num_items_in_batch
 
-    own = {"compute_loss_func": summed, "penalty": between_labels}
-    assert_same_weights(train(tmp_path, 2, **own), train(tmp_path, 1, penalty=between_labels))
+    local = {"compute_loss_func": summed, "penalty": between_labels}
+    assert_same_weights(train(tmp_path, 2, **local), train(tmp_path, 1, penalty=between_labels))
 
 
 # transformers 6 will rename the method that the Trainer calls; both names work today

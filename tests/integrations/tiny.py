@@ -43,34 +43,34 @@ def model(kind: str = "bert", dropout: float = 0.0, seed: int = 0) -> PreTrained
     torch.manual_seed(seed)
     off = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     if kind == "bert":
-        made = BertForSequenceClassification(BertConfig(**SIZE, **off))
+        network = BertForSequenceClassification(BertConfig(**SIZE, **off))
     elif kind == "roberta":
-        made = RobertaForSequenceClassification(RobertaConfig(**SIZE, **off))
+        network = RobertaForSequenceClassification(RobertaConfig(**SIZE, **off))
     elif kind == "albert":
-        made = AlbertForSequenceClassification(
+        network = AlbertForSequenceClassification(
             AlbertConfig(**SIZE, **off, embedding_size=8, classifier_dropout_prob=0.0)
         )
     elif kind == "distilbert":
         size = {"dim": 8, "n_layers": 2, "n_heads": 2, "hidden_dim": 16, "max_position_embeddings": 32}
         off = {"dropout": dropout, "attention_dropout": dropout, "seq_classif_dropout": dropout}
-        made = DistilBertForSequenceClassification(DistilBertConfig(vocab_size=40, num_labels=2, **size, **off))
+        network = DistilBertForSequenceClassification(DistilBertConfig(vocab_size=40, num_labels=2, **size, **off))
     else:
         size = {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 32, "bos_token_id": 1, "eos_token_id": 1}
         off = {"resid_pdrop": dropout, "embd_pdrop": dropout, "attn_pdrop": dropout}
-        made = GPT2ForSequenceClassification(GPT2Config(vocab_size=40, num_labels=2, pad_token_id=0, **size, **off))
-    return made.double()
+        network = GPT2ForSequenceClassification(GPT2Config(vocab_size=40, num_labels=2, pad_token_id=0, **size, **off))
+    return network.double()
 
 
 def sentences(count: int = 16, longest: int = 6, seed: int = 1) -> list[dict[str, Tensor]]:
     """Random token ids of two to ``longest`` tokens with two labels in turn, each padded to ``longest``."""
     draw = torch.Generator().manual_seed(seed)
-    found = []
+    results = []
     for number in range(count):
         length = int(torch.randint(2, longest + 1, (1,), generator=draw))
         ids = torch.zeros(longest, dtype=torch.long)
         ids[:length] = torch.randint(2, 40, (length,), generator=draw)
-        found.append({"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": torch.tensor(number % 2)})
-    return found
+        results.append({"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": torch.tensor(number % 2)})
+    return results
 
 
 def batch(rows: list[dict[str, Tensor]]) -> dict[str, Tensor]:
