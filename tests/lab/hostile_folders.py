@@ -53,9 +53,9 @@ class Mine:
 
 def changed(file: Path, **values: Any) -> None:
     """A JSON mapping with other values, or a new one."""
-    held = json.loads(file.read_text()) if file.is_file() else {}
+    stored = json.loads(file.read_text()) if file.is_file() else {}
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(held | values))
+    file.write_text(json.dumps(stored | values))
 
 
 def written(folder: Path, code: str, *names: str) -> None:
@@ -170,7 +170,7 @@ def pickles_beside(folder: Path, code: str) -> None:
     (folder / "vocab.pkl").write_bytes(pickle.dumps(Mine(code)))
 
 
-def words(folder: Path, code: str) -> None:
+def text(folder: Path, code: str) -> None:
     (folder / "words").mkdir()
     changed(folder / "words" / "wordembedding_config.json", tokenizer_class="evil.Evil", max_seq_length=9)
     kind = "sentence_transformers.models.WordEmbeddings"
@@ -187,8 +187,8 @@ def adapter(folder: Path, code: str) -> None:
 
 def kernel(where: str, key: str | None = None) -> Deed:
     def plant(folder: Path, code: str) -> None:
-        asked = {"attn_implementation": "evil/kernel"}
-        changed(folder / where, **(asked if key is None else {key: asked}))
+        requests = {"attn_implementation": "evil/kernel"}
+        changed(folder / where, **(requests if key is None else {key: requests}))
         written(folder, code, "evil/kernel/__init__.py", "kernel.py")
 
     return plant
@@ -214,7 +214,7 @@ def elsewhere(folder: Path, code: str) -> None:
     module(f"{Pooling.__module__}.Pooling", path="3_Link")(folder, code)
 
 
-def beside(folder: Path, code: str) -> None:
+def extra(folder: Path, code: str) -> None:
     names = ("torch", "numpy", "tokenizers", "safetensors", "transformers", "scipy", "yaml", "sentence_transformers")
     early = ("isonb", "json", "random", "pathlib", "fnmatch", "ipykernel_launcher", "sitecustomize", "conftest")
     written(folder, code, *(f"{name}.py" for name in (*names, *early)))
@@ -251,7 +251,7 @@ HOSTILE: dict[str, Deed] = {
     "an activation": activation("evil.Evil"),
     "an activation of isonb": activation("isonb.Evil"),
     "an activation of torch": activation("torch.evil.Evil"),
-    "a tokenizer of words": words,
+    "a tokenizer of words": text,
     "a pickled module": pickled_module,
     "pickled weights": pickled_weights,
     "a pickled shard": pickled_shard,
@@ -263,7 +263,7 @@ HOSTILE: dict[str, Deed] = {
     "generation": generation,
 }
 SOUND: dict[str, Deed] = {
-    "files beside": beside,
+    "files beside": extra,
     "pickles beside": pickles_beside,
     "a known architecture": known_architecture,
 }

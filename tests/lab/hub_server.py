@@ -49,10 +49,12 @@ class HubServer:
 
     def environment(self, home: Path, **more: str) -> dict[str, str]:
         """The environment of a process that knows this hub alone and keeps its cache in ``home``."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "ISONB_", "TRANSFOR"))}
-        own = {name: value for name, value in own.items() if not name.lower().endswith("_proxy")}
+        local = {
+            name: value for name, value in os.environ.items() if not name.startswith(("HF_", "ISONB_", "TRANSFOR"))
+        }
+        local = {name: value for name, value in local.items() if not name.lower().endswith("_proxy")}
         fixed = {"HF_ENDPOINT": self.endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
-        return own | fixed | {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_XET": "1"} | more
+        return local | fixed | {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_XET": "1"} | more
 
 
 def ask(script: str, environment: Mapping[str, str], *requests: Any) -> list[Any]:
@@ -82,8 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
             if path.startswith(f"{files}/resolve/"):
                 return self._file(folder, path.removeprefix(f"{files}/resolve/").partition("/")[2])
             if path == f"api/{repository}" or path.startswith(f"api/{repository}/"):
-                asked = path.removeprefix(f"api/{repository}").strip("/")
-                return self._about(name, folder, asked, body, parse_qs(url.query))
+                place = path.removeprefix(f"api/{repository}").strip("/")
+                return self._about(name, folder, place, body, parse_qs(url.query))
         return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
 
     do_HEAD = do_POST = do_GET
@@ -110,8 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json([_entry(folder, path) for path in every])
         if what == "paths-info":
             form = json.loads(body) if body.startswith(b"{") else parse_qs(body.decode())
-            found = [folder / path for path in form["paths"] if (folder / path).exists()]
-            return self._json([_entry(folder, path) for path in found])
+            results = [folder / path for path in form["paths"] if (folder / path).exists()]
+            return self._json([_entry(folder, path) for path in results])
         files = [{"rfilename": str(path.relative_to(folder))} for path in sorted(folder.rglob("*")) if path.is_file()]
         return self._json({"id": name, "sha": COMMIT, "private": False, "tags": [], "siblings": files})
 

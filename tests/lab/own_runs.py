@@ -24,8 +24,8 @@ def write(folder: Path, *, tasks=("sst2", "rte"), model=BERT, methods=METHODS, s
         for method, gain in methods.items():
             name, *options = [method] if isinstance(method, str) else method
             for seed in seeds:
-                asked = {"task": task, "model": model, "method": {"name": name, **dict(options)}, "seed": seed}
-                config = resolve(asked | {"group_by_length": False})
+                requests = {"task": task, "model": model, "method": {"name": name, **dict(options)}, "seed": seed}
+                config = resolve(requests | {"group_by_length": False})
                 score = 0.80 + gain / 100 + 0.002 * seed * (1 + len(name) % 3)
                 metrics = {"accuracy": score, "baseline.accuracy": 0.5}
                 metrics |= {f"end.tokens.{measure}": 0.1 + gain / 100 + 0.001 * seed for measure in MEASURES}

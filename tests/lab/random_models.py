@@ -33,16 +33,16 @@ def save(kind: str, folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def _model(kind: str, words: int, tokenizer: Any) -> Any:
-    size = {"vocab_size": words, "pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": LENGTH}
+def _model(kind: str, text: int, tokenizer: Any) -> Any:
+    size = {"vocab_size": text, "pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": LENGTH}
     size |= {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
-    own: dict[str, dict[str, Any]] = {
+    settings: dict[str, dict[str, Any]] = {
         "albert": {"embedding_size": 8},
         "distilbert": {"hidden_dim": 32},
         "gpt2": dict.fromkeys(("bos_token_id", "eos_token_id"), tokenizer.eos_token_id),
         "roberta": {"max_position_embeddings": LENGTH + 2},  # positions are counted from pad_token_id + 1
     }
-    return AutoModel.from_config(AutoConfig.for_model(kind, **size | own.get(kind, {})))
+    return AutoModel.from_config(AutoConfig.for_model(kind, **size | settings.get(kind, {})))
 
 
 def _texts() -> list[str]:
@@ -59,9 +59,11 @@ def _trained(byte_level: bool, special: tuple[str, ...]) -> Tokenizer:
         trainer: Any = trainers.BpeTrainer(vocab_size=500, special_tokens=list(special), initial_alphabet=alphabet)
     else:
         normalize, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-        words = Counter(word for text in _texts() for word, _ in split.pre_tokenize_str(normalize.normalize_str(text)))
-        letters = sorted(set("".join(words)))
-        common = sorted(words, key=lambda word: (-words[word], word))
+        arguments = Counter(
+            word for text in _texts() for word, _ in split.pre_tokenize_str(normalize.normalize_str(text))
+        )
+        letters = sorted(set("".join(arguments)))
+        common = sorted(arguments, key=lambda word: (-arguments[word], word))
         pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *common])
         vocabulary = {piece: number for number, piece in enumerate(list(pieces)[:500])}
         tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))

@@ -49,12 +49,12 @@ def test_runs_from_before_and_after_an_option_came_are_of_one_setting():
 
 def test_the_numbers_are_those_of_an_independent_calculation():
     frame = made_up({"istar": 1.0, "cosreg": -3.0}, seeds=6)
-    found = compare(frame, gain=1.0)
+    result = compare(frame, gain=1.0)
     wide = frame.pivot(index="seed", columns="method.name", values="metric.accuracy") * 100
     tests = {m: stats.ttest_rel(wide[m], wide["none"]) for m in ("istar", "cosreg")}
     p = sorted(tests, key=lambda m: tests[m].pvalue)
     holm = {p[0]: 2 * tests[p[0]].pvalue, p[1]: max(2 * tests[p[0]].pvalue, tests[p[1]].pvalue)}
-    for pair in found.pairs:
+    for pair in result.pairs:
         low, high = tests[pair.arm].confidence_interval(0.95)
         assert (pair.interval.low, pair.interval.high) == pytest.approx((low, high))
         assert pair.interval.estimate == pytest.approx((wide[pair.arm] - wide["none"]).mean())
@@ -64,16 +64,16 @@ def test_the_numbers_are_those_of_an_independent_calculation():
 
 def test_simulated_studies_keep_what_is_printed():
     effects = {"istar": 0.0, "cosreg": 0.5, "entropy": 2.0}
-    wrong = seen = 0
+    wrong = observed = 0
     for draw in range(200):
-        found = {pair.arm: pair for pair in compare(made_up(effects, 8, draw=draw)).pairs}
-        wrong += found["istar"].verdict != "not significant"
-        seen += found["entropy"].verdict == "gain"
+        result = {pair.arm: pair for pair in compare(made_up(effects, 8, draw=draw)).pairs}
+        wrong += result["istar"].verdict != "not significant"
+        observed += result["entropy"].verdict == "gain"
     assert wrong / 200 <= 0.05
-    assert seen / 200 == pytest.approx(power_of(2.0, 1.5, 8, 0.05 / 3), abs=0.05)
-    (one,) = compare(made_up({"entropy": 2.0}, 8)).pairs
-    spread = np.std(list(one.differences.values()), ddof=1)
-    assert power_of(one.visible, spread, 8, 0.05) == pytest.approx(0.8, abs=0.01)
+    assert observed / 200 == pytest.approx(power_of(2.0, 1.5, 8, 0.05 / 3), abs=0.05)
+    (first,) = compare(made_up({"entropy": 2.0}, 8)).pairs
+    spread = np.std(list(first.differences.values()), ddof=1)
+    assert power_of(first.visible, spread, 8, 0.05) == pytest.approx(0.8, abs=0.01)
 
 
 def power_of(gain, spread, n, alpha):
@@ -82,7 +82,7 @@ def power_of(gain, spread, n, alpha):
     return stats.nct.sf(border, n - 1, shift) + stats.nct.cdf(-border, n - 1, shift)
 
 
-def apart(column, control, arm):
+def separate(column, control, arm):
     """A change of runs: the column of the control and of the arm."""
     return lambda f: f.assign(**{column: np.where(f["method.name"] == "none", control, arm)})
 
@@ -100,12 +100,12 @@ def similar(f):
     [
         (lambda f: f[f["seed"] < 2], "too few seeds: 2 in common, 3 are needed"),
         (lambda f: f[f["method.name"] != "none"], "its control wasn't run: --method none"),
-        (apart("epochs", 2, 5), "epochs 5 here and 2 there"),
-        (apart("max_steps", 10, None), "other settings: max_steps None here and 10 there"),
-        (apart("manifest.data.train", "a", "b"), "other rows: train"),
-        (apart("manifest.data.model", "a", "b"), "other weights"),
-        (apart("manifest.versions.torch", "2.11", "2.13"), "torch is 2.13"),
-        (apart("metric.accuracy", 0.51, 0.84), "hasn't learned"),
+        (separate("epochs", 2, 5), "epochs 5 here and 2 there"),
+        (separate("max_steps", 10, None), "other settings: max_steps None here and 10 there"),
+        (separate("manifest.data.train", "a", "b"), "other rows: train"),
+        (separate("manifest.data.model", "a", "b"), "other weights"),
+        (separate("manifest.versions.torch", "2.11", "2.13"), "torch is 2.13"),
+        (separate("metric.accuracy", 0.51, 0.84), "hasn't learned"),
         (
             lambda f: f.assign(task="cola", **{"metric.matthews": f["metric.accuracy"].where(f.index != 3)}),
             "matthews is undefined in 1 of the 10 runs",
@@ -136,8 +136,8 @@ def test_failed_runs_are_counted_with_an_interval():
 def crashed(f, method, count):
     """The first runs of a method ended with an error."""
     lost = (f["method.name"] == method) & (f["seed"] < count)
-    told = {"status": f["status"].mask(lost, "failed"), "error": f["error"].mask(lost, "ValueError: the loss is NaN")}
-    return f.assign(**told, **{"metric.accuracy": f["metric.accuracy"].mask(lost)})
+    report = {"status": f["status"].mask(lost, "failed"), "error": f["error"].mask(lost, "ValueError: the loss is NaN")}
+    return f.assign(**report, **{"metric.accuracy": f["metric.accuracy"].mask(lost)})
 
 
 def again(f):
@@ -191,19 +191,19 @@ def test_accidents_are_taken_for_faults_in_few_folders_in_a_hundred():
     frame, broken = made_up({"istar": 3.0}, 5).assign(error=""), 0
     for _ in range(300):
         lost = draw.random(len(frame)) < 0.02
-        told = frame.assign(status=np.where(lost, "failed", "complete"))
-        broken += bool(fault(told[told["method.name"] == "istar"], told[told["method.name"] == "none"]))
+        report = frame.assign(status=np.where(lost, "failed", "complete"))
+        broken += bool(fault(report[report["method.name"] == "istar"], report[report["method.name"] == "none"]))
     assert broken / 300 < 0.02
 
 
 @pytest.mark.parametrize("rule", ["losses>0", "gains<1", "open>5", "gain<-50", "high<-50", "p<0"])
 def test_a_rule_over_verdicts_is_broken_while_one_is_missing(rule, tmp_path, capsys):
     good, table = made_up({"istar": 3.0, "cosreg": 3.0}, 6), tmp_path / "runs.parquet"
-    words = ["compare", str(table), "--fail-on", rule]
+    arguments = ["compare", str(table), "--fail-on", rule]
     good.to_parquet(table)
-    assert main(words) == (rule == "gains<1" and compare(good).values()["gains"] < 1)
+    assert main(arguments) == (rule == "gains<1" and compare(good).values()["gains"] < 1)
     good[(good["method.name"] != "cosreg") | (good["seed"] < 2)].to_parquet(table)  # one pair is refused
-    assert main(words) == 1
+    assert main(arguments) == 1
     assert f"broken    {rule} (it is undefined)" in capsys.readouterr().err
     assert main(["compare", str(table), "--fail-on", "refused>1"]) == 0
     assert main(["compare", str(table), "--where", "seed=0"]) == 1
@@ -221,24 +221,24 @@ def test_a_difference_that_no_seed_changes_is_told_as_such(effect):
 
 def test_runs_that_are_equal_are_no_gain_and_no_loss():
     runs = made_up({"istar": 0.0}, 4)
-    told = compare(runs, runs)
-    assert [(pair.verdict, pair.reason) for pair in told.pairs] == [("not significant", "equal at every seed")] * 2
-    assert told.values()["losses"] == 0
-    assert not told.fault()
+    report = compare(runs, runs)
+    assert [(pair.verdict, pair.reason) for pair in report.pairs] == [("not significant", "equal at every seed")] * 2
+    assert report.values()["losses"] == 0
+    assert not report.fault()
 
 
 def test_what_records_warn_of_stands_below_the_table():
     frame = made_up({"whitening": 1.0}, seeds=4)
-    said = apart("manifest.warnings", None, '["Whitening: few points."]')(frame)
-    assert "whitening, 4 runs: Whitening: few points." in compare(said).notes
+    text = separate("manifest.warnings", None, '["Whitening: few points."]')(frame)
+    assert "whitening, 4 runs: Whitening: few points." in compare(text).notes
     assert compare(frame).notes == ()
 
 
 def test_the_control_of_a_penalty_in_similarity_is_its_contrastive_loss():
     config = {"experiment": "similarity", "tuning_steps": 20, "tuning_rate": 1e-5, "temperature": 0.1}
     for name in ("istar", "cosreg", "entropy"):
-        wanted = {"name": "simcse", "steps": 20, "learning_rate": 1e-5, "temperature": 0.1}
-        assert control_of({**config, "method": {"name": name}}) == wanted
+        expected = {"name": "simcse", "steps": 20, "learning_rate": 1e-5, "temperature": 0.1}
+        assert control_of({**config, "method": {"name": name}}) == expected
     for name in ("whitening", "softdecay", "simcse", "all_but_the_top"):
         assert control_of({**config, "method": {"name": name}}) == {"name": "none"}
 
@@ -247,38 +247,40 @@ def test_two_versions_of_the_code_are_paired_run_by_run():
     old, new = made_up({"istar": 0.0}, 6), made_up({"istar": 0.0}, 6)
     istar = new["method.name"] == "istar"
     new.loc[istar, "metric.accuracy"] += 0.04 + 0.002 * (new.loc[istar, "seed"] % 2 - 0.5)
-    found = {pair.arm: pair for pair in compare(new, old).pairs}
-    assert found["istar"].interval.estimate == pytest.approx(4.0)
-    assert found["none"].interval.estimate == pytest.approx(0.0)
-    assert (found["istar"].verdict, found["none"].verdict) == ("gain", "not significant")
+    result = {pair.arm: pair for pair in compare(new, old).pairs}
+    assert result["istar"].interval.estimate == pytest.approx(4.0)
+    assert result["none"].interval.estimate == pytest.approx(0.0)
+    assert (result["istar"].verdict, result["none"].verdict) == ("gain", "not significant")
 
 
 def test_the_books_own_runs_give_the_books_own_verdicts():
     study = load_study("head_to_head")
 
     book = against_plain(study, arms.METHODS).dropna(subset="p").set_index(["arm", "suite"])
-    kept = [
+    remaining = [
         (arm, suite) in book.index or arm == "none"
         for arm, suite in zip(study.runs["arm"], study.runs["suite"], strict=True)
     ]
-    runs = study.runs[kept].drop(columns=["arm", "suite", "score", "majority", "rows", "metric", "failed", "source"])
-    found = compare(runs)
-    judged = [pair for pair in found.pairs if pair.judged]
+    runs = study.runs[remaining].drop(
+        columns=["arm", "suite", "score", "majority", "rows", "metric", "failed", "source"]
+    )
+    result = compare(runs)
+    judged = [pair for pair in result.pairs if pair.judged]
     assert len(judged) == len(book)
     ours = sorted((round(p.interval.estimate / 100, 9), round(p.p, 9), round(p.visible / 100, 9)) for p in judged)
     theirs = sorted((round(r["mean"], 9), round(r["p"], 9), round(r["visible"], 9)) for _, r in book.iterrows())
     assert np.allclose(ours, theirs, atol=1e-8)
-    words = {"above": "gain", "below": "loss", "not significant": "not significant"}
-    assert sorted(p.verdict for p in judged) == sorted(words[outcome] for outcome in book["outcome"])
+    text = {"above": "gain", "below": "loss", "not significant": "not significant"}
+    assert sorted(p.verdict for p in judged) == sorted(text[outcome] for outcome in book["outcome"])
 
 
 def test_a_plan_counts_the_seeds_that_a_pilot_asks_for():
     pilot = made_up({"istar": 1.0}, 3, **{"manifest.seconds": 60.0})
-    told = plan_seeds(pilot, gain=1.0).iloc[0]
-    spread = told["spread"]
-    assert power_of(1.0, spread, told["seeds"] - 1, 0.05) < 0.8 <= power_of(1.0, spread, told["seeds"], 0.05)
-    assert told["seeds_high"] > told["seeds"]
-    assert told["hours"] == pytest.approx((told["seeds"] - 3) * 2 / 60)
+    report = plan_seeds(pilot, gain=1.0).iloc[0]
+    spread = report["spread"]
+    assert power_of(1.0, spread, report["seeds"] - 1, 0.05) < 0.8 <= power_of(1.0, spread, report["seeds"], 0.05)
+    assert report["seeds_high"] > report["seeds"]
+    assert report["hours"] == pytest.approx((report["seeds"] - 3) * 2 / 60)
     with pytest.raises(CompareError, match="3 seeds"):
         plan_seeds(pilot[pilot["seed"] < 2], gain=1.0)
 
@@ -293,31 +295,31 @@ def tuned(f):
 
 def lost(f):
     """One more run, with other settings, that ended with an error."""
-    one = f[:1].assign(epochs=4, status="failed", run_id="lost", **{"metric.accuracy": np.nan})
-    return pd.concat([f.assign(epochs=3), one], ignore_index=True)
+    first = f[:1].assign(epochs=4, status="failed", run_id="lost", **{"metric.accuracy": np.nan})
+    return pd.concat([f.assign(epochs=3), first], ignore_index=True)
 
 
 @pytest.mark.parametrize("change", [tuned, lost])
 def test_the_minutes_of_a_plan_are_those_of_arm_and_control(change):
     pilot = change(made_up({"istar": 1.0}, 3))
     seconds = {"none": 60.0, "simcse": 60.0, "istar": 180.0}
-    told = plan_seeds(pilot.assign(**{"manifest.seconds": pilot["method.name"].map(seconds)}), gain=1.0)
-    assert told["minutes_a_pair"].tolist() == [4.0]
+    report = plan_seeds(pilot.assign(**{"manifest.seconds": pilot["method.name"].map(seconds)}), gain=1.0)
+    assert report["minutes_a_pair"].tolist() == [4.0]
 
 
 def test_the_command_writes_every_form_and_fails_where_a_rule_holds(tmp_path, capsys):
     table = tmp_path / "runs.parquet"
     made_up({"istar": -5.0}, 6).to_parquet(table)
     files = {kind: tmp_path / f"out.{kind}" for kind in ("html", "json", "csv")}
-    words = [word for kind, path in files.items() for word in (f"--{kind}", str(path))]
-    assert main(["compare", str(table), *words, "--fail-on", "losses>0"]) == 1
+    arguments = [word for kind, path in files.items() for word in (f"--{kind}", str(path))]
+    assert main(["compare", str(table), *arguments, "--fail-on", "losses>0"]) == 1
     assert main(["compare", str(table), "--fail-on", "losses>1"]) == 0
     assert main(["compare", str(table), "--fail-on", "glory>1"]) == 2
     assert main(["compare", str(table), "--gain", "1e-9"]) == 2
     assert main(["compare", str(tmp_path / "nothing")]) == 2
-    said = capsys.readouterr()
-    assert "loss" in said.out
-    assert "glory" in said.err
+    output = capsys.readouterr()
+    assert "loss" in output.out
+    assert "glory" in output.err
     page = files["html"].read_text()
     assert "<svg" in page
     assert "http-equiv" not in page
@@ -332,6 +334,6 @@ def test_the_report_runs_by_plain_papermill(tmp_path):
     made_up({"istar": 5.0}, 6).to_parquet(table)
     jupytext.write(jupytext.read(EXPERIMENTS_FOLDER / "compare.md"), notebook)
     papermill.execute_notebook(notebook, out, {"runs": str(table)}, progress_bar=False)
-    said = out.read_text()
-    assert "istar" in said
-    assert "not significant" not in said
+    text = out.read_text()
+    assert "istar" in text
+    assert "not significant" not in text

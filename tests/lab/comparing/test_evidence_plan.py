@@ -26,22 +26,22 @@ TASKS = {"sst2, minilm": "SST-2 (`minilm`)", "mrpc, minilm": "MRPC (`minilm`)", 
 FAMILY = 9 * 5  # arms and tasks of the head to head
 
 
-def git(*words):
-    done = subprocess.run(["git", *words], cwd=PLAN.parent, capture_output=True)
+def git(*arguments):
+    done = subprocess.run(["git", *arguments], cwd=PLAN.parent, capture_output=True)
     return done.stdout if done.returncode == 0 else b""
 
 
 def citing():
     """The runs of all recordings that cite a plan: its digest and when they started."""
-    found = []
+    results = []
     for folder in sorted(RECORDINGS_FOLDER.iterdir()):
         if (folder / "runs.parquet").is_file():
             runs = recorded(folder.name).runs
             if "manifest.plan" in runs:
                 cell = f"{folder.name} " + runs["task"].astype(str) + runs["seed"].astype(str)
                 runs = runs.assign(kind=processor_kinds(runs), cell=cell)
-                found.append(runs[["manifest.plan", "manifest.started", "cell", "kind"]].dropna())
-    return pd.concat(found)
+                results.append(runs[["manifest.plan", "manifest.started", "cell", "kind"]].dropna())
+    return pd.concat(results)
 
 
 def test_every_run_cites_the_plan_or_what_it_was_before_a_change_that_is_listed():
@@ -75,7 +75,7 @@ def test_the_seeds_of_the_plan_are_those_of_the_recorded_spread():
     frame = plan_seeds(recorded("head_to_head").runs, gain=1.0)
     frame = frame[~frame["arm"].str.contains("layers=-1")]
     named = frame["arm"].str.split().str[0].map({name: kind for kind, names in KINDS.items() for name in names})
-    told = {
+    text = {
         (task, kind): (float(spread), int(seeds))
         for task, kind, spread, seeds in re.findall(
             r"^\| (.+?) \| (in the loss|a layer|second phase) \| ([\d.]+) \| (\d+) \|$", PLAN.read_text(), re.MULTILINE
@@ -86,5 +86,5 @@ def test_the_seeds_of_the_plan_are_those_of_the_recorded_spread():
         for kind in KINDS:
             spread = frame[frame["setting"].str.startswith(setting) & (named == kind)]["spread"].median()
             want[task, kind] = (round(spread, 2), seeds_needed(spread, 1.0, alpha=0.05 / FAMILY))
-    assert told == want
+    assert text == want
     assert f"{minimum_detectable(1.0, 20, alpha=0.05 / FAMILY):.2f} times the spread" in PLAN.read_text()

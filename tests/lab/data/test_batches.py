@@ -39,9 +39,9 @@ def test_length_grouped_takes_each_row_once_and_groups_lengths():
 
 def test_orders_depend_on_seed_and_epoch_alone():
     def order(seed, epoch):
-        made = LengthGrouped(list(range(50)), 8, seed)
-        made.set_epoch(epoch)
-        return list(made)
+        result = LengthGrouped(list(range(50)), 8, seed)
+        result.set_epoch(epoch)
+        return list(result)
 
     assert order(0, 0) == order(0, 0)
     assert len({tuple(order(seed, epoch)) for seed in (0, 1) for epoch in (0, 1)}) == 4
@@ -55,10 +55,10 @@ def test_longest_first_pads_less_on_the_right_and_gives_values_back_in_the_order
     row, size = batches[0]["input_ids"][-1], int(batches[0]["labels"][-1])
     assert row.tolist() == [5] * size + [encoder.tokenizer.pad_token_id] * (len(row) - size)
     assert batches[0]["attention_mask"][-1].sum() == size < len(row)
-    seen = torch.cat([batch["labels"] for batch in batches])
-    assert seen.tolist() == sorted(lengths, reverse=True)
-    assert passed.back(seen).tolist() == lengths
-    assert passed.back(seen[:, None].expand(-1, 2)).shape == (203, 2)
+    values = torch.cat([batch["labels"] for batch in batches])
+    assert values.tolist() == sorted(lengths, reverse=True)
+    assert passed.back(values).tolist() == lengths
+    assert passed.back(values[:, None].expand(-1, 2)).shape == (203, 2)
 
 
 @pytest.mark.parametrize("name", ["english_acceptability", "english_entailment", "english_similarity"])

@@ -85,7 +85,7 @@ def saved(path):
 
 
 @pytest.mark.parametrize(
-    ("write", "name", "given", "meaning", "metric"),
+    ("write", "name", "settings", "meaning", "metric"),
     [
         (reviews, "reviews.csv", SMOKE, ("classification", ("Text",), "Label", ("bad", "good"), KEPT), "accuracy"),
         (stars, "stars.tsv", SMOKE, ("regression", ("text",), "score", (), KEPT), "pearson"),
@@ -94,16 +94,16 @@ def saved(path):
         (saved, "saved", SMOKE, ("classification", ("sentence",), "label", ("yes", "no"), KEPT), "accuracy"),
     ],
 )
-def test_a_file_is_understood_and_becomes_a_record(write, name, given, meaning, metric, here):
+def test_a_file_is_understood_and_becomes_a_record(write, name, settings, meaning, metric, here):
     write(here / name)
     task = task_named(name)
     assert (task.kind, task.inputs, task.target, task.labels, task.splits) == meaning
     texts = load_task(name, split=task.splits[0])[task.inputs[-1]][:]
-    assert {one.removeprefix('"So ') for one in texts} <= {text(i) for i in range(ROWS + 3)}
+    assert {item.removeprefix('"So ') for item in texts} <= {text(i) for i in range(ROWS + 3)}
     assert write is not stars or texts[0].startswith('"So ')
     assert write is not saved or task.notes == ("'train' is trained on, 'test' is reported",)
     assert write is not pairs or own_task(f"{name}?kind=regression").splits == KEPT
-    record = run({"task": name} | given, progress=False)
+    record = run({"task": name} | settings, progress=False)
     assert record.metrics[metric] is not None
     assert record.manifest["data"] == inputs(record.config, None)
     assert record.manifest["data"]["task"] == own_task(name).digest
@@ -113,11 +113,11 @@ def test_a_file_is_understood_and_becomes_a_record(write, name, given, meaning, 
 def test_rows_kept_for_validation_are_a_fixed_share(here):
     reviews(here / "reviews.csv")
     task = own_task("reviews.csv")
-    kept = task.tables["validation"]["Text"].to_pylist()
-    assert len(kept) == SHARE * ROWS == 8
-    assert sorted(kept + task.tables["train"]["Text"].to_pylist()) == sorted(text(i) for i in range(ROWS))
+    remaining = task.tables["validation"]["Text"].to_pylist()
+    assert len(remaining) == SHARE * ROWS == 8
+    assert sorted(remaining + task.tables["train"]["Text"].to_pylist()) == sorted(text(i) for i in range(ROWS))
     reviews(here / "again.csv")
-    assert own_task("again.csv").tables["validation"]["Text"].to_pylist() == kept
+    assert own_task("again.csv").tables["validation"]["Text"].to_pylist() == remaining
     assert "8 of 40 rows, always the same" in task.notes[0]
 
 
@@ -126,8 +126,8 @@ def test_a_yaml_file_says_what_a_name_does_not(here):
     rows = ["title,body,stars", *(f"t{i},{text(i).replace(',', '')},{1 + i % 3}" for i in range(ROWS))]
     (here / "data/a.csv").write_text("\n".join(rows))
     (here / "data/b.csv").write_text("\n".join(rows[:11]))
-    told = "inputs: [title, body]\ntarget: stars\nlabels: [no, so so, yes]\nmetrics: matthews\n"
-    (here / "data/my.yaml").write_text(f"data_files: {{train: a.csv, validation: b.csv}}\n{told}")
+    report = "inputs: [title, body]\ntarget: stars\nlabels: [no, so so, yes]\nmetrics: matthews\n"
+    (here / "data/my.yaml").write_text(f"data_files: {{train: a.csv, validation: b.csv}}\n{report}")
     task = own_task("data/my.yaml")
     assert (task.inputs, task.labels, task.metrics) == (("title", "body"), ("no", "so so", "yes"), ("matthews",))
     assert [len(table) for table in task.tables.values()] == [ROWS, 10]
@@ -164,8 +164,8 @@ def test_a_grid_takes_files(here):
     (here / "grid.yaml").write_text("smoke: {task: [reviews.csv, ./pairs.jsonl, english_sts], method: [none, istar]}")
     planned = load_grid("grid.yaml", "smoke")
     assert {run.config["task"] for run in planned} == {"reviews.csv", "pairs.jsonl", "english_sts"}
-    found = {need.name: (need.where, need.runs) for need in needs([run.config for run in planned])}
-    assert found["reviews.csv"] == (f"in {here.resolve() / 'reviews.csv'}", 2)
+    result = {need.name: (need.where, need.runs) for need in needs([run.config for run in planned])}
+    assert result["reviews.csv"] == (f"in {here.resolve() / 'reviews.csv'}", 2)
     size = task_size("reviews.csv")
     assert (size.train, size.evaluation) == (32, 8)
     assert 5 < size.tokens < 20
@@ -179,21 +179,21 @@ def test_rows_or_a_meaning_that_changed_are_another_run(here):
     reviews(here / "reviews.csv")
     config = SMOKE | {"task": "reviews.csv"}
     job = prepare(config, "out")
-    made = {"data": inputs(job.planned, None)}
-    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=made))
+    values = {"data": inputs(job.planned, None)}
+    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=values))
     assert prepare(config, "out").differs == ""
     reviews(here / "reviews.csv", ROWS + 1)
     assert prepare(config, "out").differs.startswith("other train (")
     (here / "my.yaml").write_text("data_files: reviews.csv\n")
     job = prepare(SMOKE | {"task": "my.yaml"}, "out")
-    made = {"data": inputs(job.planned, None)}
-    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=made))
+    values = {"data": inputs(job.planned, None)}
+    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=values))
     (here / "my.yaml").write_text("data_files: reviews.csv\nmetrics: f1\n")
     assert prepare(SMOKE | {"task": "my.yaml"}, "out").differs.startswith("other task (")
 
 
 @pytest.mark.parametrize(
-    ("values", "wanted", "named", "found"),
+    ("values", "expected", "named", "result"),
     [
         ([True, False], (), (), ([1, 0], ("false", "true"))),
         (["10", "9", "-1"], (), (), ([2, 1, 0], ("-1", "9", "10"))),
@@ -202,8 +202,8 @@ def test_rows_or_a_meaning_that_changed_are_another_run(here):
         ([1, 0], (), ("yes", "no"), ([1, 0], ("yes", "no"))),
     ],
 )
-def test_labels_by_number(values, wanted, named, found):
-    assert own_columns.labelled(values, "x", wanted, named) == found
+def test_labels_by_number(values, expected, named, result):
+    assert own_columns.labelled(values, "x", expected, named) == result
 
 
 def lines(*rows):
@@ -215,8 +215,8 @@ FLOATS = lines("text,label", *(f"t{i},{i / 7:.4f}" for i in range(300)))
 SAME = lines("sentence1,sentence2,score", "x,y,1", "y,z,1")
 LAUGHS = "- &a0 [x]\n" + "".join(f"- &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 UNREADABLE = {  # what takes all memory, all digits, all levels, half a character
-    name: ({file: content, "my.csv": TWO}, file, words)
-    for name, file, words, content in (
+    name: ({file: content, "my.csv": TWO}, file, text)
+    for name, file, text, content in (
         ("aliases of aliases", "a.yaml", "labels of a.yaml must be words", f"data_files: my.csv\nlabels:\n{LAUGHS}"),
         ("brackets", "a.yaml", "must be a readable YAML file", f"labels: {'[' * 3000}{']' * 3000}\n"),
         ("5,000 digits", "a.jsonl", "", '{"text": "a", "label": ' + "9" * 5000 + "}\n"),
@@ -280,29 +280,29 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_line_and_leaves_nothing(mistake, here, capsys, monkeypatch):
-    files, name, told = MISTAKES[mistake]
+    files, name, report = MISTAKES[mistake]
     for place, content in files.items():
         (here / place).parent.mkdir(exist_ok=True)
         (here / place).write_bytes(content if isinstance(content, bytes) else content.encode())
     monkeypatch.setattr(execution, "SupervisedProcess", lambda *args, **options: pytest.fail("a run was started"))
-    for words in (["tasks", "check", name], ["run", "--task", name]):
-        assert_one_line(capsys, here, words, told)
+    for text in (["tasks", "check", name], ["run", "--task", name]):
+        assert_one_line(capsys, here, text, report)
 
 
 def test_check_says_what_was_understood(here, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     reviews(here / "reviews.csv")
     assert cli.main(["tasks", "check", "reviews.csv"]) == 0
-    found = capsys.readouterr().out
+    output = capsys.readouterr().out
     task = own_task("reviews.csv")
     counts = [task.tables["train"]["Label"].to_pylist().count(label) for label in (0, 1)]
-    assert f"train       32 rows: 0 bad {counts[0]}x, 1 good {counts[1]}x" in found
-    assert "kind        classification" in found
-    assert "8 of 40 rows" in found
-    shown = [line for line in found.splitlines() if line.startswith("row ")]
+    assert f"train       32 rows: 0 bad {counts[0]}x, 1 good {counts[1]}x" in output
+    assert "kind        classification" in output
+    assert "8 of 40 rows" in output
+    shown = [line for line in output.splitlines() if line.startswith("row ")]
     assert len(shown) == 3
     assert all(len(line) <= 60 and line.endswith(("-> bad", "-> good")) for line in shown)
-    assert found.endswith("isonb run --task reviews.csv\n")
+    assert output.endswith("isonb run --task reviews.csv\n")
     assert cli.main(["tasks", "check", "reviews.csv", "--inputs", "Text", "--labels", "bad, good"]) == 0
     assert "isonb run --task 'reviews.csv?inputs=Text&labels=bad,good'" in capsys.readouterr().out
 
@@ -311,8 +311,8 @@ def test_flags_of_a_run_are_part_of_its_task_and_for_files_alone(here, capsys):
     from isonb_lab.cli.commands import planned_run
 
     (here / "a.csv").write_text(lines("my text,stars", *(f"t{i},{i % 3}" for i in range(9))))
-    words = ["run", "--task", "./a.csv", "--inputs", "my text", "--target", "stars", "--kind", "regression"]
-    config = planned_run(cli._parser().parse_args(words)).config
+    arguments = ["run", "--task", "./a.csv", "--inputs", "my text", "--target", "stars", "--kind", "regression"]
+    config = planned_run(cli._parser().parse_args(arguments)).config
     assert config["task"] == "a.csv?inputs=my text&kind=regression&target=stars"
     assert config == resolve(config)
     assert "--task 'a.csv?inputs=my text&kind=regression&target=stars'" in command(config)
@@ -320,6 +320,6 @@ def test_flags_of_a_run_are_part_of_its_task_and_for_files_alone(here, capsys):
         "run --task cola --kind span": "--kind is for files of your own; got 'cola'",
         "tasks check cola": "looks at a file or folder of your own",
     }
-    for line, told in refused.items():
+    for line, report in refused.items():
         assert cli.main(line.split()) == 2
-        assert told in capsys.readouterr().err
+        assert report in capsys.readouterr().err

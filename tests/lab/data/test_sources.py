@@ -88,10 +88,10 @@ def test_fingerprint_is_of_the_content(folder):
     want = fingerprint(whole)
     assert want == fingerprint([{"label": row["label"], "sentence": row["sentence"]} for row in ROWS])
     assert len(want) == 64
-    seen = {want, fingerprint(whole.select(range(11))), fingerprint(whole.select(range(11, -1, -1)))}
-    seen.add(fingerprint(whole.rename_column("sentence", "text")))
-    seen.add(fingerprint(whole.map(lambda row: {"label": 1 - row["label"]})))
-    assert len(seen) == 5
+    names = {want, fingerprint(whole.select(range(11))), fingerprint(whole.select(range(11, -1, -1)))}
+    names.add(fingerprint(whole.rename_column("sentence", "text")))
+    names.add(fingerprint(whole.map(lambda row: {"label": 1 - row["label"]})))
+    assert len(names) == 5
 
 
 @pytest.fixture(scope="module")

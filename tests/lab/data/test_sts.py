@@ -36,7 +36,7 @@ def test_the_protocols_by_definition():
         "weighted": (30 * parts["a"] + 50 * parts["b"] + 7 * parts["c"]) / 87,
         "all": 100 * stats.spearmanr(PREDICTED, GOLD)[0],
     }
-    assert {one: sts_score(PREDICTED, GOLD, NAMES, one) for one in PROTOCOLS} == pytest.approx(wants, rel=1e-12)
+    assert {item: sts_score(PREDICTED, GOLD, NAMES, item) for item in PROTOCOLS} == pytest.approx(wants, rel=1e-12)
     assert len({round(value, 3) for value in wants.values()}) == 3
 
 
@@ -57,8 +57,8 @@ def test_bad_requests(request_, error, message):
 def test_a_subset_that_cannot_be_scored_leaves_what_needs_it_undefined():
     gold = Gold([1.0, 2, 3, 4, 1, 2, 3, 5, 5], ["a"] * 4 + ["b"] * 3 + ["c"] * 2)
     cosines = [0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5]
-    found, gained = scores(cosines, gold), gains(cosines, cosines[::-1], gold, 0)
-    assert found["subset.c.spearman"] is found["spearman.mean"] is gained["difference.spearman.mean.low"] is None
-    assert found["subset.b.spearman"] == pytest.approx(-100)
-    assert found["spearman.all"] is not None
+    result, gained = scores(cosines, gold), gains(cosines, cosines[::-1], gold, 0)
+    assert result["subset.c.spearman"] is result["spearman.mean"] is gained["difference.spearman.mean.low"] is None
+    assert result["subset.b.spearman"] == pytest.approx(-100)
+    assert result["spearman.all"] is not None
     assert gained["difference.spearman.all.low"] < gained["difference.spearman.all.high"]

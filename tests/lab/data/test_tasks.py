@@ -71,18 +71,18 @@ def test_unknown_task_names_the_nearest_and_all():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("expected", "message"),
     [
         ({"split": "test"}, r"split of cola must be one of train, validation; got 'test'.*not public"),
         ({"limit": 0}, "limit must be an integer of at least 1"),
         ({"seed": "1"}, "seed must be an integer"),
     ],
 )
-def test_bad_requests_read_nothing(wanted, message, monkeypatch):
+def test_bad_requests_read_nothing(expected, message, monkeypatch):
     for reader in ("read_folder", "read_hub", "data_folder"):
         monkeypatch.setattr(sources, reader, lambda *_, **__: pytest.fail("read"))
     with pytest.raises(TaskError, match=message):
-        load_task("cola", **wanted)
+        load_task("cola", **expected)
 
 
 def changed(task, **new):

@@ -83,12 +83,12 @@ def folders(bert, tmp_path_factory):
     return {name: (hostile_folders.plant(name, sound, root / "hub", mark), mark) for name, mark in marks.items()}
 
 
-def said_by(script, folders, *words):
+def said_by(script, folders, *arguments):
     """What a process of ``script`` says, a line of JSON each, with the folders as the cache of the hub."""
     hub = next(iter(folders.values()))[0].parents[2]
-    own = {"HF_HUB_CACHE": str(hub), "HF_MODULES_CACHE": str(hub.parent / "code"), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-P", "-c", script, *words]
-    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
+    environment = {"HF_HUB_CACHE": str(hub), "HF_MODULES_CACHE": str(hub.parent / "code"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-P", "-c", script, *arguments]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -102,36 +102,34 @@ def zoo(folders, tmp_path_factory):
         (name, str(folder), f"org/{folder.parents[1].name.rpartition('-')[2]}", str(mark), doors_of(name))
         for name, (folder, mark) in folders.items()
     ]
-    said = {}
-    for name, door, ran, words in said_by(
-        DOORS, folders, str(home / "texts.txt"), str(home / "runs"), json.dumps(plan)
-    ):
-        said.setdefault(name, {})[door] = (ran, words)
-    return said
+    output = {}
+    for name, door, ran, text in said_by(DOORS, folders, str(home / "texts.txt"), str(home / "runs"), json.dumps(plan)):
+        output.setdefault(name, {})[door] = (ran, text)
+    return output
 
 
 def test_no_code_of_a_folder_runs_by_any_door(zoo):
     """One test, so that one worker opens the zoo: hostile folders are refused by a typed error, sound ones load."""
-    assert {name: list(said) for name, said in zoo.items()} == {name: doors_of(name) for name in HOSTILE | SOUND}
-    assert [(name, door) for name, said in zoo.items() for door, (ran, _) in said.items() if ran] == []
+    assert {name: list(text) for name, text in zoo.items()} == {name: doors_of(name) for name in HOSTILE | SOUND}
+    assert [(name, door) for name, output in zoo.items() for door, (ran, _) in output.items() if ran] == []
     typed = "the model must be an embedded name"
     doors = ("audit", "compare", "python", "hub")
     assert [
         (name, door, zoo[name][door]) for name in HOSTILE for door in doors if typed not in zoo[name][door][1]
     ] == []
-    assert [(name, door, words) for name in SOUND for door, (_, words) in zoo[name].items() if words] == []
+    assert [(name, door, phrase) for name in SOUND for door, (_, phrase) in zoo[name].items() if phrase] == []
 
 
 def test_the_code_is_alive(folders):
-    told = said_by(TRUSTING, folders, json.dumps([(name, *map(str, folders[name])) for name in ALIVE]))
-    assert dict(told) == dict.fromkeys(ALIVE, True)
+    report = said_by(TRUSTING, folders, json.dumps([(name, *map(str, folders[name])) for name in ALIVE]))
+    assert dict(report) == dict.fromkeys(ALIVE, True)
 
 
 def test_no_call_trusts_a_repository():
     """``trust_remote_code`` stands as False, in words, or not at all: without it transformers asks whoever is there."""
-    given = []
+    inputs = []
     for file in Path(isonb.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "trust_remote_code":
-                given.append((file.name, ast.unparse(node.value)))
-    assert {value for _, value in given} == {"False"}
+                inputs.append((file.name, ast.unparse(node.value)))
+    assert {value for _, value in inputs} == {"False"}

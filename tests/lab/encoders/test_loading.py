@@ -98,7 +98,7 @@ def test_for_training_it_is_the_same_model_with_the_dropout_asked_for(folder):
     assert trained.revision == frozen.revision
     noisy = loading.load_for_training(folder, 0.4)
     assert {module.p for module in noisy.model.modules() if isinstance(module, nn.Dropout)} == {0.4}
-    states, still, moved = (loading.encode(one, TEXTS[:4], progress=False) for one in (frozen, trained, noisy))
+    states, still, moved = (loading.encode(item, TEXTS[:4], progress=False) for item in (frozen, trained, noisy))
     torch.testing.assert_close(still.hidden_states, states.hidden_states, rtol=1e-5, atol=1e-5)
     assert not torch.equal(moved.hidden_states, states.hidden_states)
 
@@ -154,7 +154,9 @@ def test_bad_texts(minilm, texts, size, message):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_gpu_agrees(minilm):
-    got, want = (loading.encode(one, TEXTS, progress=False) for one in (loading.load("minilm", device="cuda"), minilm))
+    got, want = (
+        loading.encode(item, TEXTS, progress=False) for item in (loading.load("minilm", device="cuda"), minilm)
+    )
     assert got.hidden_states.device.type == "cpu"
     torch.testing.assert_close(got.hidden_states, want.hidden_states, rtol=1e-3, atol=1e-3)
 

@@ -75,14 +75,14 @@ def test_names_tell_of_an_architecture_what_its_model_does():
     from transformers import CONFIG_MAPPING, MODEL_MAPPING
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES as CLASSIFIERS
 
-    told, seen = {}, {}
+    report, names = {}, {}
     for kind in CLASSIFIERS:
         model = MODEL_MAPPING[CONFIG_MAPPING[kind]]
-        takes = {one.main_input_name for one in (model if isinstance(model, tuple) else [model])}
-        told[kind] = text_models.reads_text(CONFIG_MAPPING[kind]())
-        seen[kind] = takes == {"input_ids"}
-    assert told == seen
-    assert not told["perceiver"]
+        takes = {item.main_input_name for item in (model if isinstance(model, tuple) else [model])}
+        report[kind] = text_models.reads_text(CONFIG_MAPPING[kind]())
+        names[kind] = takes == {"input_ids"}
+    assert report == names
+    assert not report["perceiver"]
 
 
 def test_a_model_is_found_without_importing_its_class():
@@ -151,8 +151,8 @@ def test_the_copy_of_a_hub_is_checked_too(model, tmp_path):
     with HubServer(models={"org/odd": model}) as hub:
         command = [sys.executable, "-c", code + "print(error)"]
         environment = hub.environment(tmp_path / "home")
-        said = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
-    assert "safetensors files beside it alone" in said
+        output = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+    assert "safetensors files beside it alone" in output
     assert not [request for request in hub.requests if request.endswith(".bin")]
 
 
@@ -168,15 +168,15 @@ def test_an_index_that_is_none_and_a_shard_that_is_missing(model):
 
 
 def test_the_digest_is_of_every_shard(model):
-    seen = {weights_digest(model)}
+    names = {weights_digest(model)}
     (model / "left-over.safetensors").write_bytes(b"not loaded")
-    assert weights_digest(model) in seen
+    assert weights_digest(model) in names
     shards = sorted(model.glob("model-*.safetensors"))
     assert len(shards) > 2
     for shard in shards:
         save_file({name: value + 1 for name, value in load_file(shard).items()}, shard)
-        seen.add(weights_digest(model))
-    assert len(seen) == len(shards) + 1
+        names.add(weights_digest(model))
+    assert len(names) == len(shards) + 1
     assert locate.fingerprint_now(str(model)) == fingerprint(model)
 
 
@@ -230,31 +230,31 @@ def test_sizes_that_the_machine_cannot_hold(folder, changes, why):
 
 def test_a_tokenizer_that_never_ends(folder, monkeypatch):
     file = folder / "tokenizer.json"
-    words = json.loads(file.read_text())
+    text = json.loads(file.read_text())
     longer = {"type": "Replace", "pattern": {"String": "o"}, "content": "o" * 1000}
-    file.write_text(json.dumps(words | {"normalizer": {"type": "Sequence", "normalizers": [longer] * 4}}))
+    file.write_text(json.dumps(text | {"normalizer": {"type": "Sequence", "normalizers": [longer] * 4}}))
     with pytest.raises(ModelError, match=r"has a tokenizer \(tokenizer.json\) that does not end"):
         locate.find(folder)
     monkeypatch.setattr(catalogue, "PATIENCE", 0.001)
-    file.write_text(json.dumps(words))
+    file.write_text(json.dumps(text))
     with pytest.raises(ModelError, match="that does not end"):
         locate.find(folder)
 
 
 def test_every_file_that_makes_the_vectors_is_in_the_fingerprint(folder):
-    seen = {fingerprint(folder)}
+    names = {fingerprint(folder)}
     (folder / "README.md").write_text("Words about it.")
-    assert fingerprint(folder) in seen
+    assert fingerprint(folder) in names
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         (folder / name).write_text((folder / name).read_text() + " ")
-        seen.add(fingerprint(folder))
+        names.add(fingerprint(folder))
     for name in ("vocab.txt", "merges.txt", "bpe.codes", "spiece.model", "tokenizer.tiktoken", "chat_template.jinja"):
         (folder / name).write_text("a word")
-        seen.add(fingerprint(folder))
+        names.add(fingerprint(folder))
     modules = [{"name": str(i), "path": path, "type": "T"} for i, path in enumerate(("", "1_Pooling"))]
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "1_Pooling").mkdir()
     for place, mode in (("1_Pooling/config.json", "mean"), ("1_Pooling/config.json", "cls"), ("1_Pooling/w.bin", "w")):
         (folder / place).write_text(mode)
-        seen.add(fingerprint(folder))
-    assert len(seen) == 13
+        names.add(fingerprint(folder))
+    assert len(names) == 13

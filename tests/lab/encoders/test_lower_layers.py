@@ -53,12 +53,12 @@ def rounded(encoder, count):
 
 def both(monkeypatch, tmp_path, reference=frozen, **config):
     """Records and predictions of a run with states from the disk, and of the same run with frozen layers."""
-    made = []
+    results = []
     for way in (trained_above, reference):
         monkeypatch.setattr(finetune, "trained_above", way)
         table = tmp_path / f"{way.__name__}.csv"
-        made.append((finetune.run(RUN | config, progress=False, predictions=table), table.read_text()))
-    return made
+        results.append((finetune.run(RUN | config, progress=False, predictions=table), table.read_text()))
+    return results
 
 
 def losses(record):
@@ -67,10 +67,10 @@ def losses(record):
 
 @pytest.mark.parametrize("method", ["none", {"name": "cosreg", "weight": 1.0}])
 def test_training_is_that_with_frozen_layers(monkeypatch, tmp_path, method):
-    (cached, told), (reference, told_there) = both(monkeypatch, tmp_path, method=method)
+    (cached, report), (reference, told_there) = both(monkeypatch, tmp_path, method=method)
     np.testing.assert_allclose(losses(cached), losses(reference), atol=1e-5)
-    predicted, wanted = ([line.split(",")[-3] for line in text.splitlines()] for text in (told, told_there))
-    assert predicted == wanted
+    predicted, expected = ([line.split(",")[-3] for line in text.splitlines()] for text in (report, told_there))
+    assert predicted == expected
     assert cached.metrics["accuracy"] == reference.metrics["accuracy"]
     assert len(losses(cached)) == 4
 
@@ -98,12 +98,12 @@ def test_hidden_states_begin_with_the_layer_below():
     whole, (upper, _) = load("tiny"), trained_above(first_layers(load("tiny"), 3), 2)
     tokens = whole.tokenizer(["A cone is no needle.", "Wool."], padding=True, return_tensors="pt")
     with torch.no_grad():
-        wanted = whole.model(**tokens, output_hidden_states=True).hidden_states
-        found = upper.model(**tokens, output_hidden_states=True).hidden_states
+        expected = whole.model(**tokens, output_hidden_states=True).hidden_states
+        result = upper.model(**tokens, output_hidden_states=True).hidden_states
     real = tokens["attention_mask"].bool()
-    assert len(found) == upper.layers + 1 == 3
-    for one, other in zip(found, wanted[1:4], strict=True):
-        torch.testing.assert_close(one[real], other[real], atol=2e-3, rtol=2e-3)
+    assert len(result) == upper.layers + 1 == 3
+    for item, other in zip(result, expected[1:4], strict=True):
+        torch.testing.assert_close(item[real], other[real], atol=2e-3, rtol=2e-3)
 
 
 def test_a_copy_of_the_model_reads_the_same_states():
@@ -179,13 +179,13 @@ def test_states_beyond_half_precision_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ({"layers": 5}, "layers must be at most the 4 layers of tiny; got 5"),
         ({"layers": 2, "train_layers": 3}, "train_layers must be at most the 2 layers of tiny; got 3"),
         ({"method": {"name": "istar", "include_pads": True}}, "the points must be real tokens"),
     ],
 )
-def test_what_cannot_be_is_told_before_any_work(config, told):
-    with pytest.raises(OptionError, match=told):
+def test_what_cannot_be_is_told_before_any_work(config, message):
+    with pytest.raises(OptionError, match=message):
         finetune.run(RUN | config, progress=False)

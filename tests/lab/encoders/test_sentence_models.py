@@ -122,8 +122,8 @@ def test_models_of_other_kinds_are_refused_by_name(bert, tmp_path):
 )
 def test_a_wrong_value_is_one_typed_error(file, values, says, folder):
     place = folder / file
-    held = json.loads(place.read_text())
-    place.write_text(json.dumps(held | values if isinstance(held, dict) else values))
+    stored = json.loads(place.read_text())
+    place.write_text(json.dumps(stored | values if isinstance(stored, dict) else values))
     with pytest.raises(ModelError, match=says):
         load_sentences(folder)
 

@@ -54,13 +54,13 @@ def test_a_stopped_run_goes_on_from_its_last_epoch_and_never_from_a_damaged_chec
 
 def checkpoint(folder, updates, best=None):
     """A sealed one, of made-up files."""
-    made = folder / f"checkpoint-{updates}"
-    made.mkdir()
-    (made / "model.safetensors").write_bytes(bytes(updates))
+    result = folder / f"checkpoint-{updates}"
+    result.mkdir()
+    (result / "model.safetensors").write_bytes(bytes(updates))
     state = {"best_model_checkpoint": None if best is None else str(folder / f"checkpoint-{best}")}
-    (made / "trainer_state.json").write_text(json.dumps(state))
-    seal(made)
-    return made / "model.safetensors"
+    (result / "trainer_state.json").write_text(json.dumps(state))
+    seal(result)
+    return result / "model.safetensors"
 
 
 def test_the_last_whole_one_is_taken_with_its_best_and_later_ones_go(tmp_path):
@@ -123,9 +123,9 @@ def test_tensorboard_has_the_losses_and_the_final_scores(tmp_path, monkeypatch):
 
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path))
     record = run(TUNED, progress=False, report_to="tensorboard")
-    said = EventAccumulator(str(tmp_path)).Reload()
-    assert [event.step for event in said.Scalars("eval/accuracy")][-1] == 4
-    (last,) = said.Scalars("train/final_accuracy")
+    text = EventAccumulator(str(tmp_path)).Reload()
+    assert [event.step for event in text.Scalars("eval/accuracy")][-1] == 4
+    (last,) = text.Scalars("train/final_accuracy")
     assert last.value == pytest.approx(record.metrics["accuracy"])
 
 

@@ -72,11 +72,13 @@ def test_tuning_lowers_the_loss_and_leaves_a_frozen_model(objective, encoder):
 def test_tension_switches_its_rate_and_reads_the_second_sentences_with_its_twin(encoder):
     tokens = TokenizedSentences.read(encoder, TEXTS, 32)
     objective = OBJECTIVES["tension"](encoder, tokens, Contrast("tension", steps=10, learning_rate=1.0, negatives=2))
-    seen = []
-    objective.beside.register_forward_pre_hook(lambda _, args, given: seen.append(given["input_ids"]), with_kwargs=True)
+    calls = []
+    objective.beside.register_forward_pre_hook(
+        lambda _, args, settings: calls.append(settings["input_ids"]), with_kwargs=True
+    )
     _, inputs = objective.loss([0, 1, 2, 3, 4, 5])
     rows, others = (
-        [[i for i in row if i != tokens.pad] for row in ids.tolist()] for ids in (inputs["input_ids"], *seen)
+        [[i for i in row if i != tokens.pad] for row in ids.tolist()] for ids in (inputs["input_ids"], *calls)
     )
     assert [a == b for a, b in zip(rows, others, strict=True)] == [True, False, False, True, False, False]
     rates = []
@@ -104,11 +106,11 @@ def test_losses_of_pairs_are_those_of_sentence_transformers(encoder):
     for name, pairs, sides in (("sbert", PAIRS, 2), ("supervised_simcse", triplets, 3)):
         tokens = TokenizedSentences.read(encoder, pairs.texts, 32)
         objective = OBJECTIVES[name](encoder, tokens, Contrast(name), pairs=pairs)
-        seen, rows = [], list(range(objective.rows))
-        hook = objective.vector.register_forward_hook(lambda _, __, out: seen.append(out))  # noqa: B023
+        calls, rows = [], list(range(objective.rows))
+        hook = objective.vector.register_forward_hook(lambda _, __, out: calls.append(out))  # noqa: B023
         value, _ = objective.loss(rows)
         hook.remove()
-        columns = [{"vectors": part} for part in seen[0].split(len(rows))]
+        columns = [{"vectors": part} for part in calls[0].split(len(rows))]
         assert len(columns) == sides
         if name == "sbert":
             reference = losses.SoftmaxLoss(Vectors(), encoder.dim, 3)

@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_record(bert):
 def test_a_loss_on_the_features_acts_on_what_the_classifier_reads(head, bert):
     """Behind a linear head these are the [CLS] vectors; behind a pooler they are others."""
     places = [{"name": "log_isoscore", "weight": 10.0, "place": place} for place in ("cls", "features")]
-    cls, features = (run(task="english_acceptability", model=bert, head=head, method=one).series for one in places)
+    cls, features = (run(task="english_acceptability", model=bert, head=head, method=item).series for item in places)
     penalties = [[value for _, value in series["step.train.penalty"]] for series in (cls, features)]
     assert (penalties[0] == penalties[1]) == (head == "linear")
 
@@ -82,9 +82,9 @@ def test_early_stopping_looks_at_held_out_rows(bert):
 
 def test_accumulation_changes_nothing_without_dropout(bert):
     config = {"task": "english_acceptability", "model": bert, "method": "entropy", "dropout": 0.0, "max_steps": 2}
-    one, two = run(**config), run(**config, accumulation=4)
+    first, two = run(**config), run(**config, accumulation=4)
     for name in ("step.train.loss", "step.train.cls.isoscore"):
-        for (_, a), (_, b) in zip(one.series[name], two.series[name], strict=True):
+        for (_, a), (_, b) in zip(first.series[name], two.series[name], strict=True):
             assert a == pytest.approx(b, rel=1e-4)
 
 
@@ -93,22 +93,22 @@ def test_two_processes_give_the_record_of_one(bert, tmp_path):
     config = SMOKE | {"task": "english_acceptability", "model": bert, "dropout": 0.0, "epochs": 2}
     config |= {"method": {"name": "istar", "weight": -1.0}, "validations": 2}
     (tmp_path / "run.json").write_text(json.dumps(config))
-    one = finetune.run(config, progress=False)
+    first = finetune.run(config, progress=False)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     command += ["-m", "isonb_lab.engines.experiment", "--config", str(tmp_path / "run.json"), "--out", str(tmp_path)]
     env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    two = read_record(Path(tmp_path) / "records" / f"{one.run_id}.json")
-    assert set(two.metrics) == set(one.metrics)
-    for name, value in one.metrics.items():
+    two = read_record(Path(tmp_path) / "records" / f"{first.run_id}.json")
+    assert set(two.metrics) == set(first.metrics)
+    for name, value in first.metrics.items():
         # in the narrow cloud of an untrained model two measures magnify rounding: TwoNN divides distances of
         # neighbours, alpha-ReQ is fitted to the logarithms of the smallest variances
         near = {"two_nn": 1e-3, "alpha_req": 2e-2}.get(name.rpartition(".")[2], 1e-4)
         assert two.metrics[name] == pytest.approx(value, abs=1e-4, rel=near), name
     for name in ("step.train.loss", "step.train.penalty", "step.train.cls.isoscore", "step.validation.loss"):
-        assert [v for _, v in two.series[name]] == pytest.approx([v for _, v in one.series[name]], abs=1e-4), name
+        assert [v for _, v in two.series[name]] == pytest.approx([v for _, v in first.series[name]], abs=1e-4), name
 
 
 def test_task_loss_of_a_span_is_the_mean_of_start_and_end():

@@ -47,8 +47,8 @@ def test_the_penalty_of_the_fresh_head_is_chosen_by_leave_one_out():
 
     best = min(readers.PENALTIES, key=error)
     test = torch.randn(200, 5, generator=draw, dtype=torch.float64)
-    wanted = fitted(x, y, best)((test - mean) / size).argmax(-1).tolist()
-    assert readers.linear_head(points, labels, test) == wanted
+    expected = fitted(x, y, best)((test - mean) / size).argmax(-1).tolist()
+    assert readers.linear_head(points, labels, test) == expected
 
 
 def test_ties_rank_before_the_paragraph_that_answers():

@@ -69,22 +69,22 @@ LAYER = {"name": "isolayer", "epochs": 2, "batch_size": 32}
 
 
 @pytest.fixture(scope="module")
-def kept():
+def remaining():
     return live.fine_tune(CONFIG)
 
 
-def test_two_phases_by_hand_give_what_a_run_gives(kept):
+def test_two_phases_by_hand_give_what_a_run_gives(remaining):
     record = run(CONFIG | {"method": LAYER}, progress=False)
-    found = kept.layered(LAYER).measured()
-    assert found["after.score"] == pytest.approx(record.metrics["accuracy"])
-    assert found["before.score"] == pytest.approx(record.metrics["first_phase.accuracy"])
+    result = remaining.layered(LAYER).measured()
+    assert result["after.score"] == pytest.approx(record.metrics["accuracy"])
+    assert result["before.score"] == pytest.approx(record.metrics["first_phase.accuracy"])
     for name in ("isoscore", "explained_variance_1"):
-        assert found[f"after.{name}"] == pytest.approx(record.metrics[f"end.second.{name}"], rel=1e-3)
+        assert result[f"after.{name}"] == pytest.approx(record.metrics[f"end.second.{name}"], rel=1e-3)
 
 
-def test_a_module_that_needs_no_training_changes_nothing_but_itself(kept):
-    layer = kept.layered(LAYER, trained=False, module=torch.nn.Identity())
-    found = layer.measured()
+def test_a_module_that_needs_no_training_changes_nothing_but_itself(remaining):
+    layer = remaining.layered(LAYER, trained=False, module=torch.nn.Identity())
+    result = layer.measured()
     assert layer.series == {}
-    assert found["changed"] == 0
-    assert found["after.isoscore"] == found["before.isoscore"]
+    assert result["changed"] == 0
+    assert result["after.isoscore"] == result["before.isoscore"]

@@ -51,8 +51,8 @@ def cosines_by_hand(rows, layers):
         states = encode(encoder, list(rows[column]), progress=False)
         chosen = torch.stack([states.hidden_states[i] for i in LAYERS[layers]]).mean(0)
         sides.append((chosen[:, 0] if layers == "cls" else mean_pool(chosen, states.mask)).double().numpy())
-    one, two = sides
-    return (one * two).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(two, axis=1)
+    first, two = sides
+    return (first * two).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(two, axis=1)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +65,8 @@ def plain_score():
 def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
     record = run(method={"name": name} | SHORT.get(name, {}))
     assert record.config == resolve(record.config)
-    found = read_record(write_record(tmp_path, record))
-    assert (found.run_id, found.metrics) == (record.run_id, record.metrics)
+    result = read_record(write_record(tmp_path, record))
+    assert (result.run_id, result.metrics) == (record.run_id, record.metrics)
     for protocol in ("mean", "weighted", "all"):
         assert -100 <= record.metrics[f"spearman.{protocol}"] <= 100
         assert record.metrics[f"plain.spearman.{protocol}"] == pytest.approx(plain_score, abs=0.01)
@@ -110,7 +110,7 @@ def test_the_same_configuration_gives_the_same_record(method, bert):
 
 
 def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
-    seen = {}
+    names = {}
 
     @dataclass(frozen=True)
     class Swapped(Method):
@@ -118,7 +118,7 @@ def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
         post_hoc: ClassVar[bool] = True
 
         def transform(self, first, second, seed):
-            seen["shapes"], seen["seed"] = (tuple(first.shape), tuple(second.shape)), seed
+            names["shapes"], names["seed"] = (tuple(first.shape), tuple(second.shape)), seed
             return first, -second
 
         def penalty(self):
@@ -128,7 +128,7 @@ def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
             raise AssertionError("a post-hoc method is never asked")
 
     plain, record = run(method="none", seed=7), run(method=stub(Swapped), seed=7)
-    assert seen == {"shapes": ((60, 128), (60, 128)), "seed": 7}
+    assert names == {"shapes": ((60, 128), (60, 128)), "seed": 7}
     for (_, a), (_, b) in zip(plain.series["pair.cosine"], record.series["pair.cosine"], strict=True):
         assert a == -b
     assert record.metrics["spearman.mean"] == pytest.approx(-plain.metrics["spearman.mean"])
@@ -137,7 +137,7 @@ def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
 
 
 def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
-    seen = {}
+    names = {}
 
     class Doubled:
         def transform(self, x):
@@ -150,7 +150,7 @@ def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
         token_fit: ClassVar[bool] = True
 
         def fit_tokens(self, tokens, seed):
-            seen["tokens"] = tokens
+            names["tokens"] = tokens
             return Doubled()
 
     record = run(method=stub(Words), model=bert)
@@ -160,13 +160,13 @@ def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
     inner = states.mask.clone()
     inner[:, 0] = False
     inner[torch.arange(len(texts)), states.mask.sum(1) - 1] = False
-    assert len(seen["tokens"]) == int(inner.sum())
-    torch.testing.assert_close(seen["tokens"].sum(0), states.hidden_states[-1][inner].sum(0), rtol=1e-3, atol=1e-3)
+    assert len(names["tokens"]) == int(inner.sum())
+    torch.testing.assert_close(names["tokens"].sum(0), states.hidden_states[-1][inner].sum(0), rtol=1e-3, atol=1e-3)
     vectors = dict(zip(texts, mean_pool(states.hidden_states[-1] + 5, inner), strict=True))
-    one, two = (torch.stack([vectors[text] for text in rows[column]]) for column in ("sentence1", "sentence2"))
-    expected = torch.cosine_similarity(one, two)
-    found = torch.tensor([value for _, value in record.series["pair.cosine"]])
-    torch.testing.assert_close(found, expected, atol=2e-5, rtol=0)
+    first, two = (torch.stack([vectors[text] for text in rows[column]]) for column in ("sentence1", "sentence2"))
+    expected = torch.cosine_similarity(first, two)
+    result = torch.tensor([value for _, value in record.series["pair.cosine"]])
+    torch.testing.assert_close(result, expected, atol=2e-5, rtol=0)
 
 
 @pytest.mark.parametrize("place", ["pool", "transform"])
@@ -190,21 +190,23 @@ def test_vectors_that_arent_finite_are_refused_by_stage(place, stub):
 def test_a_task_with_subsets(monkeypatch):
     rows = [dict(row) | {"subset": "even" if i % 3 else "odd"} for i, row in enumerate(load_task("english_sts"))]
     kind = tasks.TASKS["english_sts"]
-    made = Task("subsets_sts", "similarity", kind.inputs, kind.target, kind.metrics, ("test",), subsets=("even", "odd"))
-    monkeypatch.setitem(tasks.TASKS, made.name, made)
-    monkeypatch.setitem(tasks.GENERATED, made.name, made)
+    result = Task(
+        "subsets_sts", "similarity", kind.inputs, kind.target, kind.metrics, ("test",), subsets=("even", "odd")
+    )
+    monkeypatch.setitem(tasks.TASKS, result.name, result)
+    monkeypatch.setitem(tasks.GENERATED, result.name, result)
     monkeypatch.setattr("isonb_lab.data.rows.generated_rows", lambda *_: pyarrow.Table.from_pylist(rows))
-    found = run(task="subsets_sts", method="zero_mean").metrics
-    parts = [found["subset.even.spearman"], found["subset.odd.spearman"]]
-    assert found["spearman.mean"] == pytest.approx(sum(parts) / 2)
-    assert found["subset.even.pairs"] + found["subset.odd.pairs"] == found["pairs"] == 60
-    assert found["spearman.weighted"] == pytest.approx(
-        (parts[0] * found["subset.even.pairs"] + parts[1] * found["subset.odd.pairs"]) / 60
+    outcome = run(task="subsets_sts", method="zero_mean").metrics
+    parts = [outcome["subset.even.spearman"], outcome["subset.odd.spearman"]]
+    assert outcome["spearman.mean"] == pytest.approx(sum(parts) / 2)
+    assert outcome["subset.even.pairs"] + outcome["subset.odd.pairs"] == outcome["pairs"] == 60
+    assert outcome["spearman.weighted"] == pytest.approx(
+        (parts[0] * outcome["subset.even.pairs"] + parts[1] * outcome["subset.odd.pairs"]) / 60
     )
     for protocol in ("mean", "weighted", "all"):
-        gap = found[f"spearman.{protocol}"] - found[f"plain.spearman.{protocol}"]
-        assert found[f"difference.spearman.{protocol}"] == pytest.approx(gap, abs=1e-9)
-        assert found[f"difference.spearman.{protocol}.low"] <= gap <= found[f"difference.spearman.{protocol}.high"]
+        gap = outcome[f"spearman.{protocol}"] - outcome[f"plain.spearman.{protocol}"]
+        assert outcome[f"difference.spearman.{protocol}"] == pytest.approx(gap, abs=1e-9)
+        assert outcome[f"difference.spearman.{protocol}.low"] <= gap <= outcome[f"difference.spearman.{protocol}.high"]
 
 
 @pytest.mark.slow

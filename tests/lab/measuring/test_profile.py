@@ -31,7 +31,7 @@ def cloud(n, d, seed=0, offset=2.0):
 def by_function(x, shrinkage_cov=None):
     """Every measure of a cloud by the function that defines it."""
     middle, square = x.mean(0), x.square().sum() / len(x)
-    found = {
+    result = {
         "participation_ratio": participation_ratio(x),
         "participation_ratio_unbiased": participation_ratio(x, unbiased=True),
         "rbf_uniformity": rbf_uniformity(x),
@@ -48,24 +48,24 @@ def by_function(x, shrinkage_cov=None):
         "persistent_entropy": persistent_entropy(h0_barcode(x)),
         "persistent_entropy_normalized": persistent_entropy(h0_barcode(x)) / math.log(len(x) - 1),
     }
-    found["effective_rank"] = effective_rank(x)
-    found["nesum"] = effective_rank(x, math.inf, squared=True, center=True)
+    result["effective_rank"] = effective_rank(x)
+    result["nesum"] = effective_rank(x, math.inf, squared=True, center=True)
     if min(x.shape) > 11:  # it begins with the eleventh direction
-        found["alpha_req"] = alpha_req(x)
+        result["alpha_req"] = alpha_req(x)
     for name, function in (("anisotropy", anisotropy), ("explained_variance", explained_variance)):
         for ending, center in (("", False), ("_centered", True)):
             for j, value in enumerate(function(x, 3, center=center), 1):
-                found[f"{name}_{j}{ending}"] = value
-    return {name: float(value) for name, value in found.items()}
+                result[f"{name}_{j}{ending}"] = value
+    return {name: float(value) for name, value in result.items()}
 
 
 @pytest.mark.parametrize("shape", [(32, 384), (60, 10), (500, 64)], ids=str)
 def test_measures_are_those_of_the_functions(shape):
     x = cloud(*shape)
-    found = cloud_measures(x.double())
-    assert cloud_measures(x) == found
-    assert [name for name, value in found.items() if value is None] == ["alpha_req"] * (shape[1] < 12)
-    defined = {k: v for k, v in found.items() if v is not None}
+    result = cloud_measures(x.double())
+    assert cloud_measures(x) == result
+    assert [name for name, value in result.items() if value is None] == ["alpha_req"] * (shape[1] < 12)
+    defined = {k: v for k, v in result.items() if v is not None}
     assert defined == pytest.approx(by_function(x.double()), rel=1e-9, abs=1e-12)
     loose = {name: value for name, value in by_function(x).items() if name != "two_nn"}  # of float32 arithmetic
     assert {name: cloud_measures(x)[name] for name in loose} == pytest.approx(loose, rel=1e-4, abs=1e-5)
@@ -74,13 +74,13 @@ def test_measures_are_those_of_the_functions(shape):
 def test_classes_are_moved_to_their_own_means():
     x, labels = cloud(40, 6), torch.arange(40) % 3
     x[labels == 1] += 100
-    found = cloud_measures(x, labels)
+    result = cloud_measures(x, labels)
     moved = torch.cat([x[labels == c].double() - x[labels == c].double().mean(0) for c in range(3)])
     shares = torch.linalg.eigvalsh(torch.cov(moved.T)).flip(0)
     for j in (1, 2, 3):
-        assert found[f"anisotropy_{j}_class_centered"] == pytest.approx((shares[j - 1] / shares.sum()).item())
-    assert found["isoscore_class_centered"] == pytest.approx(isoscore(moved).item())
-    assert found["anisotropy_1_class_centered"] < found["anisotropy_1_centered"]
+        assert result[f"anisotropy_{j}_class_centered"] == pytest.approx((shares[j - 1] / shares.sum()).item())
+    assert result["isoscore_class_centered"] == pytest.approx(isoscore(moved).item())
+    assert result["anisotropy_1_class_centered"] < result["anisotropy_1_centered"]
     assert cloud_measures(x, torch.rand(40))["isoscore_class_centered"] is None  # no classes
 
 
@@ -91,11 +91,11 @@ def encoder():
 
 def batches(count=23, size=5):
     rows = tiny.sentences(count, longest=9)
-    found = [tiny.batch(rows[start : start + size]) for start in range(0, count, size)]
-    for batch in found:  # padded to the longest of its own batch
+    results = [tiny.batch(rows[start : start + size]) for start in range(0, count, size)]
+    for batch in results:  # padded to the longest of its own batch
         width = int(batch["attention_mask"].sum(-1).max())
         batch |= {key: batch[key][:, :width] for key in ("input_ids", "attention_mask")}
-    return found
+    return results
 
 
 def forward_of(model, features="vector"):
@@ -105,19 +105,19 @@ def forward_of(model, features="vector"):
         states = model(input_ids=batch["input_ids"], attention_mask=mask, output_hidden_states=True).hidden_states
         # what stands at padding must not count
         states = tuple(torch.where(mask.bool().unsqueeze(-1), state, 1e4) for state in states)
-        seen = {"vector": torch.tanh(states[-1][:, 0]), "tokens": states[-1] * 2, "none": None}[features]
-        return states, mask, seen
+        names = {"vector": torch.tanh(states[-1][:, 0]), "tokens": states[-1] * 2, "none": None}[features]
+        return states, mask, names
 
     return forward
 
 
-def in_one_piece(forward, found):
+def in_one_piece(forward, result):
     """Per layer: [CLS] points, real tokens, and token matrices of the sentences; and what the head sees."""
     cls, tokens, sentences = ([[] for _ in range(L + 1)] for _ in range(3))
     features = []
-    for batch in found:
-        states, mask, seen = forward(batch)
-        features.append(seen)
+    for batch in result:
+        states, mask, values = forward(batch)
+        features.append(values)
         for layer, state in enumerate(states):
             cls[layer].append(state[:, 0])
             for sentence, real in zip(state, mask.bool(), strict=True):
@@ -132,30 +132,30 @@ def in_one_piece(forward, found):
 
 
 def test_streamed_values_are_those_of_all_points_together(encoder):
-    forward, found = forward_of(encoder), batches()
+    forward, result = forward_of(encoder), batches()
     cov = torch.diag(torch.linspace(0.5, 2, 8))
-    seen = profile(forward, iter(found), layers=L, shrinkage_cov=cov)
-    cls, tokens, sentences, features = in_one_piece(forward, found)
+    observed = profile(forward, iter(result), layers=L, shrinkage_cov=cov)
+    cls, tokens, sentences, features = in_one_piece(forward, result)
     for name, x in (("cls", cls[-1]), ("features", features)):
-        assert {k.removeprefix(f"{name}."): v for k, v in seen.metrics.items() if k.startswith(f"{name}.")} == (
+        assert {k.removeprefix(f"{name}."): v for k, v in observed.metrics.items() if k.startswith(f"{name}.")} == (
             pytest.approx(by_function(x), rel=1e-6, abs=1e-9)
         )
         for ending, center in (("", False), ("_centered", True)):
             curve = explained_variance(x, 8, center=center)
-            places, values = zip(*seen.series[f"k.{name}.explained_variance{ending}"], strict=True)
+            places, values = zip(*observed.series[f"k.{name}.explained_variance{ending}"], strict=True)
             assert places == (1, 2, 3, 4, 5, 6, 7, 8)
             assert values == pytest.approx(curve.tolist(), rel=1e-6)
     want = by_function(tokens[-1], cov)
     for name, value in want.items():
-        assert seen.metrics[f"tokens.{name}"] == pytest.approx(value, rel=1e-4, abs=1e-6), name
-    assert seen.metrics["tokens.isoscore_star_all_layers"] == pytest.approx(
+        assert observed.metrics[f"tokens.{name}"] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+    assert observed.metrics["tokens.isoscore_star_all_layers"] == pytest.approx(
         isoscore_star(torch.cat(tokens[1:]), 0.2, cov).item(), rel=1e-5
     )
-    places, values = zip(*seen.series["dimension.tokens.mean"], strict=True)
+    places, values = zip(*observed.series["dimension.tokens.mean"], strict=True)
     assert places == (0, 1, 2, 3, 4, 5, 6, 7)
     assert values == pytest.approx(tokens[-1].mean(0).tolist(), abs=1e-5)
     for layer in range(L + 1):
-        layer_of = {name: dict(pairs) for name, pairs in seen.series.items() if name.startswith("layer.")}
+        layer_of = {name: dict(pairs) for name, pairs in observed.series.items() if name.startswith("layer.")}
         for name, value in by_function(tokens[layer], cov).items():
             if name in ("isoscore", "isoscore_star", "mean_cosine", "mean_norm"):
                 assert layer_of[f"layer.tokens.{name}"][layer] == pytest.approx(value, rel=1e-4, abs=1e-6), name
@@ -168,7 +168,7 @@ def test_streamed_values_are_those_of_all_points_together(encoder):
         }
         for name, value in by_hand.items():
             assert layer_of[f"layer.tokens.{name}"][layer] == pytest.approx(value.item(), rel=1e-4, abs=1e-6), name
-        quantiles = seen.series[f"quantile.layer{layer}.singular_values"]
+        quantiles = observed.series[f"quantile.layer{layer}.singular_values"]
         assert [q for q, _ in quantiles] == [i / 50 for i in range(51)]
         assert quantiles[-1][1] == 1
         for q, value in quantiles[::10]:
@@ -181,10 +181,10 @@ def test_a_layer_of_equal_points_has_no_measures_of_spread():
     same = torch.ones(6, 4, 8)  # as the first token of layer 0 is the same in every sentence
     varied = torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(0))
     mask = torch.ones(6, 4, dtype=torch.long)
-    seen = profile(lambda batch: ((same, varied, varied), mask, None), [0], layers=L)
-    assert [layer for layer, _ in seen.series["layer.cls.isoscore"]] == [1, 2]
-    assert [layer for layer, _ in seen.series["layer.cls.anisotropy_1"]] == [0, 1, 2]
-    assert not any(name.startswith(("features.", "k.features")) for name in {**seen.metrics, **seen.series})
+    values = profile(lambda batch: ((same, varied, varied), mask, None), [0], layers=L)
+    assert [layer for layer, _ in values.series["layer.cls.isoscore"]] == [1, 2]
+    assert [layer for layer, _ in values.series["layer.cls.anisotropy_1"]] == [0, 1, 2]
+    assert not any(name.startswith(("features.", "k.features")) for name in {**values.metrics, **values.series})
 
 
 def test_a_diverged_model_and_no_sentences_give_what_they_can(encoder):
@@ -193,10 +193,10 @@ def test_a_diverged_model_and_no_sentences_give_what_they_can(encoder):
     states = torch.randn(3, 6, 4, 8, generator=torch.Generator().manual_seed(0))
     states[2, 1, 1, 0] = torch.nan
     mask = torch.ones(6, 4, dtype=torch.long)
-    seen = profile(lambda batch: (tuple(states), mask, states[2, :, 0]), [0, 1], layers=L)
-    assert "tokens.isoscore" not in seen.metrics
-    assert "cls.isoscore" in seen.metrics
-    assert [layer for layer, _ in seen.series["layer.tokens.isoscore"]] == [0, 1]
+    values = profile(lambda batch: (tuple(states), mask, states[2, :, 0]), [0, 1], layers=L)
+    assert "tokens.isoscore" not in values.metrics
+    assert "cls.isoscore" in values.metrics
+    assert [layer for layer, _ in values.series["layer.tokens.isoscore"]] == [0, 1]
     empty = profile(lambda batch: None, [], layers=L)
     assert empty.metrics == {}
     assert empty.series == {}
@@ -205,25 +205,25 @@ def test_a_diverged_model_and_no_sentences_give_what_they_can(encoder):
 def test_the_last_token_stands_for_a_decoders_sentence():
     states = torch.randn(L + 1, 9, 5, 8, generator=torch.Generator().manual_seed(0))
     mask = (torch.arange(5) < torch.tensor([2, 3, 4, 5, 5, 2, 3, 4, 5]).unsqueeze(-1)).long()
-    seen = profile(lambda batch: (tuple(states), mask, None), [0], layers=L, points="last")
+    values = profile(lambda batch: (tuple(states), mask, None), [0], layers=L, points="last")
     last = pool([states[-1]], mask, "last")
-    assert seen.metrics["cls.isoscore"] == pytest.approx(isoscore(last).item(), rel=1e-5)
+    assert values.metrics["cls.isoscore"] == pytest.approx(isoscore(last).item(), rel=1e-5)
     turned = [states[-1, i, : int(mask[i].sum())].flip(0) for i in range(9)]
     value = torch.stack([cls_uniformity(x) for x in turned]).mean()
-    assert dict(seen.series["layer.tokens.cls_uniformity"])[L] == pytest.approx(value.item(), rel=1e-5)
+    assert dict(values.series["layer.tokens.cls_uniformity"])[L] == pytest.approx(value.item(), rel=1e-5)
 
 
 def test_large_clouds_are_sampled_without_a_part_for_batches():
     x = cloud(400, 3)
-    kept = []
+    remaining = []
     for size in (400, 150, 7):
         sample = Sample(50)
         for start in range(0, 400, size):
             sample.add(x[start : start + size])
-        kept.append(sample.points)
-    assert kept[0].shape == (50, 3)
-    assert torch.equal(kept[0], kept[1])
-    assert torch.equal(kept[0], kept[2])
-    place = [(x == row).all(-1).nonzero().item() for row in kept[0]]
+        remaining.append(sample.points)
+    assert remaining[0].shape == (50, 3)
+    assert torch.equal(remaining[0], remaining[1])
+    assert torch.equal(remaining[0], remaining[2])
+    place = [(x == row).all(-1).nonzero().item() for row in remaining[0]]
     assert place == sorted(set(place))
     assert 150 < sum(place) / 50 < 250

@@ -21,11 +21,11 @@ class Recording(Trainer):
     """Keeps the last hidden state and the mask of each training pass."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        asked = {**inputs, "output_hidden_states": True} if model.training else inputs
-        loss, outputs = super().compute_loss(model, asked, True, num_items_in_batch)
+        request = {**inputs, "output_hidden_states": True} if model.training else inputs
+        loss, outputs = super().compute_loss(model, request, True, num_items_in_batch)
         if model.training:
-            seen = outputs.hidden_states[-1].detach().clone(), inputs["attention_mask"]
-            self.__dict__.setdefault("passes", []).append(seen)
+            values = outputs.hidden_states[-1].detach().clone(), inputs["attention_mask"]
+            self.__dict__.setdefault("passes", []).append(values)
         return (loss, outputs) if return_outputs else loss
 
 
@@ -33,7 +33,7 @@ def train(folder, parts=1, size=16, kind="bert", dropout=0.0, trainer=Recording,
     micro = {"per_device_train_batch_size": size // parts, "gradient_accumulation_steps": parts}
     pooling = Pooling("last" if kind == "gpt2" else "cls")
     tracker = Tracker(pooling, every)
-    made = trainer(
+    network = trainer(
         model=tiny.model(kind, dropout),
         args=TrainingArguments(**tiny.arguments(folder, **micro, **({"max_steps": 4} | (changes or {})))),
         train_dataset=tiny.sentences(40),
@@ -41,9 +41,9 @@ def train(folder, parts=1, size=16, kind="bert", dropout=0.0, trainer=Recording,
         callbacks=[tracker],
         **options,
     )
-    made.tracker = tracker
-    made.train()
-    return made
+    network.tracker = tracker
+    network.train()
+    return network
 
 
 def tracked(trainer, cloud="train.cls"):
@@ -62,9 +62,9 @@ def defined(points):
 @pytest.mark.parametrize(("kind", "parts"), [("bert", 1), ("gpt2", 2)])
 def test_values_are_those_of_the_points_that_were_trained_on(tmp_path, kind, parts):
     trained = train(tmp_path, parts, kind=kind, dropout=0.3, every=2)
-    found = tracked(trained)
-    assert list(found) == [2, 4]
-    for step, values in found.items():
+    result = tracked(trained)
+    assert list(result) == [2, 4]
+    for step, values in result.items():
         first = {2: parts, 4: 2 * parts + 1}[step]  # 40 rows: the third update is one pass of 8
         passes = trained.passes[first : first + parts]
         points = torch.cat([pool([state], mask, trained.tracker.pooling.mode) for state, mask in passes])
@@ -76,15 +76,15 @@ def test_training_is_the_same_with_and_without(tmp_path):
     with_it, without = (train(tmp_path, 2, dropout=0.3, every=every) for every in (1, 0))
     assert torch.equal(tiny.weights(with_it.model), tiny.weights(without.model))
     assert tracked(without) == {}
-    own = [entry for entry in with_it.state.log_history if "loss" in entry]
-    assert [entry["loss"] for entry in own] == [e["loss"] for e in without.state.log_history if "loss" in e]
+    local = [entry for entry in with_it.state.log_history if "loss" in entry]
+    assert [entry["loss"] for entry in local] == [e["loss"] for e in without.state.log_history if "loss" in e]
 
 
 class Validating(Recording):
     """As the engine does: at each validation the tracker gets the points."""
 
     def evaluate(self, *args, **kwargs):
-        found = super().evaluate(*args, **kwargs)
+        result = super().evaluate(*args, **kwargs)
         rows = tiny.batch(tiny.sentences(12, seed=5))
         self.model.eval()
         with torch.no_grad():
@@ -92,16 +92,16 @@ class Validating(Recording):
             self.points = self.model.base_model(**inputs).last_hidden_state[:, 0]
         self.model.train()
         self.tracker.validation(self.points, rows["labels"])
-        return found
+        return result
 
 
 def test_validation_points_are_logged_with_their_classes(tmp_path):
     trained = train(tmp_path, trainer=Validating, changes={"eval_strategy": "steps", "eval_steps": 2})
-    found = tracked(trained, "validation.cls")
-    assert list(found) == [2, 4]
+    result = tracked(trained, "validation.cls")
+    assert list(result) == [2, 4]
     labels = torch.arange(12) % 2
     want = {k: v for k, v in cloud_measures(trained.points, labels).items() if v is not None}
-    assert found[4] == pytest.approx(want, rel=1e-9)
+    assert result[4] == pytest.approx(want, rel=1e-9)
     series = series_from_log(trained.state.log_history)
     assert series["step.validation.cls.isoscore"][-1] == (4, pytest.approx(isoscore(trained.points).item()))
     assert [step for step, _ in series["step.validation.loss"]] == [2, 4]
@@ -121,9 +121,9 @@ def track_on_this_rank(folder):
 
 @pytest.mark.slow
 def test_every_process_logs_the_points_of_all(tmp_path):
-    one, other = run(track_on_this_rank, tmp_path)
+    first, other = run(track_on_this_rank, tmp_path)
     whole = tracked(train(tmp_path, changes={"max_steps": 2}, **UNION))
-    assert one == other
-    assert list(one) == list(whole) == [1, 2]
+    assert first == other
+    assert list(first) == list(whole) == [1, 2]
     for step, values in whole.items():
-        assert one[step] == pytest.approx(values, rel=1e-5)
+        assert first[step] == pytest.approx(values, rel=1e-5)

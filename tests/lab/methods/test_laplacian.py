@@ -20,8 +20,8 @@ def test_only_pairs_of_one_label_count(labels):
     assert loss.item() == pytest.approx(-2 * float(by_pairs(points.detach(), labels)), abs=1e-12)
     (slope,) = torch.autograd.grad(loss, points)
     again = points.detach().clone().requires_grad_()
-    known = torch.autograd.grad(-2 * by_pairs(again, labels) + 0 * again.sum(), again)[0]
-    assert torch.allclose(slope, known, atol=1e-12)
+    reference = torch.autograd.grad(-2 * by_pairs(again, labels) + 0 * again.sum(), again)[0]
+    assert torch.allclose(slope, reference, atol=1e-12)
 
 
 def test_without_labels_all_pairs_count():

@@ -28,13 +28,13 @@ OPTIONS = [(name, part) for name, kind in methods().items() for part in fields(k
 each_option = pytest.mark.parametrize(("name", "part"), OPTIONS, ids=[f"{name}-{part.name}" for name, part in OPTIONS])
 
 
-def own(hook):
+def local(hook):
     """Names of the methods with a hook of their own."""
     return [name for name, kind in methods().items() if getattr(kind, hook) is not getattr(Method, hook)]
 
 
 def having(hook):
-    return pytest.mark.parametrize("name", own(hook))
+    return pytest.mark.parametrize("name", local(hook))
 
 
 def another(name, part):
@@ -116,16 +116,16 @@ def test_bad_names_are_refused_by_name(name, part):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("inputs", "message"),
     [("soft_decay", "Did you mean 'softdecay'"), ("None", "'none'"), ({"weight": 1.0}, "Methods: none")],
 )
-def test_an_unknown_name_is_told_the_nearest(given, told):
-    with pytest.raises(MethodError, match=told):
-        method_from(given)
+def test_an_unknown_name_is_told_the_nearest(inputs, message):
+    with pytest.raises(MethodError, match=message):
+        method_from(inputs)
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("inputs", "reason"),
     [
         ({"name": "softdecay", "mode": "safe", "sts_alpha": -1}, "sts_alpha of method softdecay"),
         ({"name": "softdecay", "mode": "safe", "alpha": 0}, "alpha of method softdecay"),
@@ -133,9 +133,9 @@ def test_an_unknown_name_is_told_the_nearest(given, told):
         ({"name": "tension", "batch_size": 4}, "Give 8"),
     ],
 )
-def test_options_that_do_not_go_together(given, reason):
+def test_options_that_do_not_go_together(inputs, reason):
     with pytest.raises(OptionError, match=reason):
-        method_from(given)
+        method_from(inputs)
 
 
 def test_the_catalogue_has_every_method_with_source_stages_and_options():
@@ -165,13 +165,13 @@ def test_flags_agree_with_hooks(name):
     And with what the head reads behind it: the second stage or the features.
     """
     kind = methods()[name]
-    place = "features" if name in own("layer") else kind().points().mode if name in own("penalty") else "cls"
+    place = "features" if name in local("layer") else kind().points().mode if name in local("penalty") else "cls"
     assert kind.acts_on == ("second" if kind.two_phases else place)
     assert kind.read_by == ("second" if kind.two_phases else "features")
     assert kind.keeps_head is (kind.two_phases and kind().second(uneven(300, 64), 0).head != "new")
-    assert kind.two_phases is (name in own("second"))
-    assert kind.token_fit is (name in own("fit_tokens"))
-    changes_vectors = {name} & {*own("pool"), *own("fit_tokens"), *own("transform")}
+    assert kind.two_phases is (name in local("second"))
+    assert kind.token_fit is (name in local("fit_tokens"))
+    changes_vectors = {name} & {*local("pool"), *local("fit_tokens"), *local("transform")}
     assert kind.post_hoc is bool(changes_vectors)
 
 
@@ -194,7 +194,7 @@ def test_a_penalty_is_the_loss_with_the_options_of_the_method(name):
 
 
 @pytest.mark.parametrize(
-    ("given", "pooling", "measured"),
+    ("inputs", "pooling", "measured"),
     [
         ({"name": "entropy"}, Pooling("cls", -1), False),
         ({"name": "istar"}, Pooling("tokens", "all"), True),
@@ -207,8 +207,8 @@ def test_a_penalty_is_the_loss_with_the_options_of_the_method(name):
     ],
     ids=str,
 )
-def test_the_points_a_penalty_sees_and_whether_it_needs_a_shrinkage_matrix(given, pooling, measured):
-    method = method_from(given)
+def test_the_points_a_penalty_sees_and_whether_it_needs_a_shrinkage_matrix(inputs, pooling, measured):
+    method = method_from(inputs)
     assert method.points() == pooling
     assert ("shrinkage_cov" in asked(method.penalty(), shrinkage_cov=None)) is measured
 
@@ -244,8 +244,8 @@ def test_the_isotropy_layer_starts_where_the_model_stands_and_takes_its_options(
     assert_same(phase.module(features), features)
     assert phase.joint.s == 0.15
     assert_same(phase.penalty(features), losses.IsoScoreLoss()(features))
-    given = {"isotropy": "isoscore_star", "zeta": "auto", "depth": 2, "activation": "tanh", "head": "tuned"}
-    phase = method_from({"name": "isolayer", "batch_size": 64, "patience": None, **given}).second(features, 0)
+    inputs = {"isotropy": "isoscore_star", "zeta": "auto", "depth": 2, "activation": "tanh", "head": "tuned"}
+    phase = method_from({"name": "isolayer", "batch_size": 64, "patience": None, **inputs}).second(features, 0)
     assert (phase.head, phase.batch_size, phase.patience) == ("tuned", 64, None)
     assert_same(phase.module(features), features.tanh().tanh())
     assert_same(phase.penalty(features), losses.IStarLoss(zeta="auto")(features))
@@ -263,7 +263,7 @@ def sides(rows=60, dim=16):
     return both[:rows], both[rows:]
 
 
-@pytest.mark.parametrize("name", [name for name in own("transform") if name not in ("flow", "softdecay")])
+@pytest.mark.parametrize("name", [name for name in local("transform") if name not in ("flow", "softdecay")])
 def test_a_transform_is_fitted_on_both_sides(name):
     first, second = sides()
     method, both = method_from(name), torch.cat([first, second])
@@ -276,16 +276,16 @@ def test_the_flow_is_trained_with_its_options():
     both = torch.cat([first, second])
     flow = GlowFlow(both.shape[1], depth=2, seed=7)
     want = fit_flow(both, seed=7, flow=flow, epochs=2, batch_size=16).transform(both)
-    given = {"name": "flow", "depth": 2, "epochs": 2, "batch_size": 16}
+    inputs = {"name": "flow", "depth": 2, "epochs": 2, "batch_size": 16}
     with torch.inference_mode():  # it learns there, too
-        found = method_from(given).transform(first.clone(), second.clone(), 7)
-    assert_same(torch.cat(found), want, rtol=1e-5, atol=1e-5)
+        result = method_from(inputs).transform(first.clone(), second.clone(), 7)
+    assert_same(torch.cat(result), want, rtol=1e-5, atol=1e-5)
 
 
 def test_softdecay_takes_each_side_by_itself():
     first, second = sides()
-    found = method_from({"name": "softdecay", "sts_alpha": -0.4}).transform(first, second, 0)
-    assert_same(found, (soft_decay(first, -0.4), soft_decay(second, -0.4)))
+    result = method_from({"name": "softdecay", "sts_alpha": -0.4}).transform(first, second, 0)
+    assert_same(result, (soft_decay(first, -0.4), soft_decay(second, -0.4)))
     joint = method_from({"name": "softdecay", "joint": True}).transform(first, second, 0)
     assert_same(torch.cat(joint), soft_decay(torch.cat([first, second]), -0.6))
 
@@ -306,10 +306,10 @@ def test_more_directions_than_there_are():
 @pytest.mark.parametrize(("rows", "clusters", "removed"), [(1000, 27, 12), (64, 2, 12), (20, 1, 10), (2, 1, 1)])
 def test_clusters_are_fewer_where_there_are_few_points(rows, clusters, removed):
     tokens = uneven(rows, 16).float()
-    found = method_from("cluster_removal").fit_tokens(tokens, 3)
-    assert (found.n_clusters, found.D, found.seed) == (clusters, removed, 3)
-    assert_same(found.transform(tokens), transforms.ClusterRemoval(clusters, removed, 3).fit_transform(tokens))
-    assert rows < 4 or float(found.transform(tokens).abs().max()) > 1e-3
+    result = method_from("cluster_removal").fit_tokens(tokens, 3)
+    assert (result.n_clusters, result.D, result.seed) == (clusters, removed, 3)
+    assert_same(result.transform(tokens), transforms.ClusterRemoval(clusters, removed, 3).fit_transform(tokens))
+    assert rows < 4 or float(result.transform(tokens).abs().max()) > 1e-3
 
 
 # --- pooling ---------------------------------------------------------------------------------------------------------

@@ -161,11 +161,11 @@ MISTAKES = {
 
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_one_line_and_leaves_nothing(case, here, capsys, monkeypatch):
-    content, name, told = MISTAKES[case]
+    content, name, report = MISTAKES[case]
     monkeypatch.setattr(execution, "SupervisedProcess", lambda *args, **options: pytest.fail("a run was started"))
     if content is not None:
         (here / "a.py").write_text(content)
-    assert_one_line(capsys, here, ["run", "--method", name], told)
+    assert_one_line(capsys, here, ["run", "--method", name], report)
     with pytest.raises(MethodError):
         method_from(name)
 

@@ -21,7 +21,7 @@ TASK = {"task": "english_sentiment"}
 
 
 @pytest.mark.parametrize(
-    "given",
+    "inputs",
     [
         {"method": 3},
         {"method": {"name": ["istar"]}},
@@ -35,11 +35,11 @@ TASK = {"task": "english_sentiment"}
         {"unheard_of": 1},
         {"inputs": "mine"},
     ],
-    ids=lambda given: next(iter(given)),
+    ids=lambda settings: next(iter(settings)),
 )
-def test_settings_of_another_kind_are_one_typed_error(given):
+def test_settings_of_another_kind_are_one_typed_error(inputs):
     with pytest.raises(InputError, match=r"must (be|exist)|written by isonb") as caught:
-        resolve(TASK | given)
+        resolve(TASK | inputs)
     assert len(str(caught.value)) < 1000
 
 
@@ -59,10 +59,10 @@ def newer(monkeypatch):
 
 
 def test_an_option_that_came_later_changes_no_id_at_its_default(request):
-    given = TASK | {"method": {"name": "istar", "weight": -1}}
-    before = plan(given)
+    inputs = TASK | {"method": {"name": "istar", "weight": -1}}
+    before = plan(inputs)
     request.getfixturevalue("newer")
-    now, other = plan(given), plan(TASK | {"method": {"name": "istar", "weight": -1, "brand_new": 2}})
+    now, other = plan(inputs), plan(TASK | {"method": {"name": "istar", "weight": -1, "brand_new": 2}})
     assert now.run_id == before.run_id != other.run_id
     assert now.config["method"] == {**before.config["method"], "brand_new": 1.5}, "a record says all of it"
 
@@ -76,7 +76,7 @@ def grid(tmp_path):
 
 
 def test_blocks_share_one_limit(grid, monkeypatch):
-    monkeypatch.setattr(grids, "plan", lambda given: pytest.fail("a run was written out"))
+    monkeypatch.setattr(grids, "plan", lambda inputs: pytest.fail("a run was written out"))
     seeds, epochs = list(range(160)), list(range(1, 101))
     block = f"{{task: english_sentiment, seed: {seeds}, epochs: {epochs}}}"
     grid.write_text("smoke:\n" + f"  - &a {block}\n" + 4 * "  - *a\n", encoding="utf-8")

@@ -34,17 +34,17 @@ def test_accelerators_always_the_processor_if_it_can(processor):
 
 
 def test_a_run_computes_in_what_the_processor_has(processor, monkeypatch):
-    seen = set()
+    names = set()
     plain = torch.nn.functional.cross_entropy
 
     def watched(*args, **kwargs):
-        seen.add(torch.is_autocast_enabled("cpu"))
+        names.add(torch.is_autocast_enabled("cpu"))
         return plain(*args, **kwargs)
 
     monkeypatch.setattr(torch.nn.functional, "cross_entropy", watched)
     record = run(RUN | {"train_examples": 16, "eval_examples": 8, "max_steps": 2, "batch_size": 8, "seed": 0})
     assert record.config["precision"] == "bfloat16"
-    assert seen == {processor}
+    assert names == {processor}
     assert record.manifest["hardware"]["bfloat16"] is processor
 
 
@@ -52,8 +52,8 @@ def runs_of(*hardware):
     """The table of one run a given hardware, as records become one."""
     config = {"task": "english_sentiment", "protocol": "smoke"}
     return table(
-        Record(resolve(config | {"seed": seed}), {"accuracy": 0.5}, manifest={"hardware": found} if found else {})
-        for seed, found in enumerate(hardware)
+        Record(resolve(config | {"seed": seed}), {"accuracy": 0.5}, manifest={"hardware": result} if result else {})
+        for seed, result in enumerate(hardware)
     )
 
 
@@ -73,24 +73,24 @@ def test_runs_of_several_kinds_of_processor_are_told_with_their_counts():
     runs = runs_of(EPYC, EPYC | {"bfloat16": False}, EPYC | {"gpus": ["NVIDIA A100"]}, {}, EPYC)
     kinds = {"AMD EPYC": 1, "AMD EPYC with bfloat16": 2, "NVIDIA A100": 1, "not recorded": 1}
     assert processor_kinds(runs).value_counts().to_dict() == kinds
-    told = mixed_processors(runs)
-    assert "5 runs are from 4 kinds of processor" in told
-    assert all(f"{kind} ({count})" in told for kind, count in kinds.items())
+    report = mixed_processors(runs)
+    assert "5 runs are from 4 kinds of processor" in report
+    assert all(f"{kind} ({count})" in report for kind, count in kinds.items())
 
 
 def test_manifest_says_what_counts_and_nothing_private():
     clock = Clock()
     time.sleep(0.01)
-    found = manifest(seed=7, data={"train": "ab12", "rows": 3}, clock=clock)
-    text = json.dumps(found)
-    assert json.loads(text) == found
-    assert 0.01 <= found["seconds"] < 5
-    assert found["started"].endswith("+00:00")
-    assert found["versions"]["torch"] == torch.__version__
-    assert found["hardware"]["cores"] >= 1
-    assert len(found["code"]["sha256"]) == 64
-    assert list(found) == sorted(found)
-    assert list(found["versions"]) == sorted(found["versions"])
+    result = manifest(seed=7, data={"train": "ab12", "rows": 3}, clock=clock)
+    text = json.dumps(result)
+    assert json.loads(text) == result
+    assert 0.01 <= result["seconds"] < 5
+    assert result["started"].endswith("+00:00")
+    assert result["versions"]["torch"] == torch.__version__
+    assert result["hardware"]["cores"] >= 1
+    assert len(result["code"]["sha256"]) == 64
+    assert list(result) == sorted(result)
+    assert list(result["versions"]) == sorted(result["versions"])
     private = {os.uname().nodename, str(Path.home()), str(Path(manifests.__file__).parent), sys.executable}
     assert not [word for word in private if len(word) > 2 and word in text]
 
@@ -105,5 +105,5 @@ def test_a_clock_adds_up_what_measuring_took():
     with contextlib.suppress(ZeroDivisionError), clock.measuring():
         time.sleep(0.02)
         _ = 1 / 0
-    found = manifest(seed=0, data="x", clock=clock)
-    assert 0.04 <= found["measuring"] < found["seconds"] - 0.04
+    result = manifest(seed=0, data="x", clock=clock)
+    assert 0.04 <= result["measuring"] < result["seconds"] - 0.04

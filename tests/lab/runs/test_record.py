@@ -96,17 +96,17 @@ def test_bad_configuration(bad):
 def test_round_trip(tmp_path):
     record = a_record(metrics={"accuracy": np.float32(0.5), "loss": float("nan"), "gap": float("-inf"), "none": None})
     path = write_record(tmp_path / "new" / "folder", record)
-    found = read_record(path)
+    result = read_record(path)
     assert path.name == f"{record.run_id}.json"
-    assert found.config == CONFIG
-    assert found.series["loss"] == [(0.0, 0.7), (10.0, 0.1 + 0.2)]
-    assert found.metrics["accuracy"] == 0.5
-    assert np.isnan(found.metrics["loss"])
-    assert found.metrics["gap"] == -np.inf
-    assert found.metrics["none"] is None
-    assert found.run_id == record.run_id
+    assert result.config == CONFIG
+    assert result.series["loss"] == [(0.0, 0.7), (10.0, 0.1 + 0.2)]
+    assert result.metrics["accuracy"] == 0.5
+    assert np.isnan(result.metrics["loss"])
+    assert result.metrics["gap"] == -np.inf
+    assert result.metrics["none"] is None
+    assert result.run_id == record.run_id
     assert sorted(p.name for p in path.parent.iterdir()) == [path.name]
-    assert write_record(tmp_path / "b", found).read_bytes() == path.read_bytes()
+    assert write_record(tmp_path / "b", result).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_damage_is_seen_and_reported(tmp_path, name):
     assert path.read_bytes() != before
     with pytest.raises(RecordError, match=r"got .*(again|Read it with)"):
         read_record(path)
-    found = scan(tmp_path)
-    assert list(found.records) == [good.stem]
-    assert [d.path for d in found.damaged] == [path]
-    assert found.complete() == {good.stem}
+    result = scan(tmp_path)
+    assert list(result.records) == [good.stem]
+    assert [d.path for d in result.damaged] == [path]
+    assert result.complete() == {good.stem}
 
 
 def test_scan_passes_over_the_rest(tmp_path):
@@ -158,10 +158,10 @@ def test_scan_passes_over_the_rest(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "copy.json").write_bytes(path.read_bytes())
-    found = scan(tmp_path)
-    assert list(found.records) == [path.stem]
-    assert [d.path.name for d in found.damaged] == ["copy.json", "folder.json"]
-    assert "Rename" in found.damaged[0].reason
+    result = scan(tmp_path)
+    assert list(result.records) == [path.stem]
+    assert [d.path.name for d in result.damaged] == ["copy.json", "folder.json"]
+    assert "Rename" in result.damaged[0].reason
     with pytest.raises(RecordError, match="folder"):
         scan(tmp_path / "nowhere")
 
@@ -186,17 +186,17 @@ def test_two_writers_and_a_kill_leave_a_whole_record(tmp_path):
             assert writer.stdout.readline() == "ready\n"
             assert writer.stdout.readline() == "0\n"
         path = tmp_path / f"{run_id({'task': 'race'})}.json"
-        seen = set()
+        names = set()
         deadline = time.monotonic() + 20
-        while len(seen) < 2 and time.monotonic() < deadline:
+        while len(names) < 2 and time.monotonic() < deadline:
             for writer in writers:
                 writer.stdout.readline()  # keep both going
-            seen.add(read_record(path).metrics["writer"])
+            names.add(read_record(path).metrics["writer"])
     finally:
         for writer in writers:
             writer.kill()
             writer.communicate()
-    assert seen == {0.0, 1.0}
+    assert names == {0.0, 1.0}
     assert list(scan(tmp_path).records) == [path.stem]
     assert not scan(tmp_path).damaged
 

@@ -13,7 +13,7 @@ from isonb_lab.runs.table import series_table, table
 
 
 def record(seed, status="complete", **config):
-    given = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "seed": seed} | config
+    inputs = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "seed": seed} | config
     series = {
         "step.train.loss": [(step, 1 / step + seed) for step in range(1, 11)],
         "step.validation.accuracy": [(5, 0.5), (10, 0.6 + seed / 10)],
@@ -21,13 +21,13 @@ def record(seed, status="complete", **config):
     }
     error = "it broke" if status == "failed" else ""
     metrics = {"accuracy": 0.6 + seed / 10, "end.cls.two_nn": None}
-    return Record(resolve(given), metrics, series, {"seed": seed, "seconds": 1.5}, status, error)
+    return Record(resolve(inputs), metrics, series, {"seed": seed, "seconds": 1.5}, status, error)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    for one in (record(0), record(1), record(2, "failed"), record(3, method="istar")):
-        write_record(tmp_path / "records", one)
+    for item in (record(0), record(1), record(2, "failed"), record(3, method="istar")):
+        write_record(tmp_path / "records", item)
     return tmp_path
 
 
@@ -35,14 +35,14 @@ def test_what_is_published_is_read_back(folder):
     homes = [publish(folder / "records", folder / where, "some", series=("step.",)) for where in ("out", "again")]
     home, again = ({path.name: path.read_bytes() for path in home.iterdir()} for home in homes)
     assert home == again
-    found = recorded("some", folder / "out")
+    result = recorded("some", folder / "out")
     ours = [record(0), record(1), record(3, method="istar")]
-    assert found.runs.columns.tolist() == table(ours).columns.tolist()
-    assert found.runs.astype(object).fillna("none").to_dict() == table(ours).astype(object).fillna("none").to_dict()
+    assert result.runs.columns.tolist() == table(ours).columns.tolist()
+    assert result.runs.astype(object).fillna("none").to_dict() == table(ours).astype(object).fillna("none").to_dict()
     logged = series_table(ours)
     logged = logged[logged.name.str.startswith("step.")].reset_index(drop=True)
-    pd.testing.assert_frame_equal(found.series, logged, check_dtype=False)
-    assert found.manifest["runs"] == sorted(one.run_id for one in ours)
+    pd.testing.assert_frame_equal(result.series, logged, check_dtype=False)
+    assert result.manifest["runs"] == sorted(item.run_id for item in ours)
     assert sorted(home) == ["manifest.json", "runs.parquet", "series.parquet"]
 
 
@@ -63,10 +63,10 @@ def test_a_run_recorded_anew_takes_the_place_of_the_old_one(folder):
     again = Record(again.config, again.metrics | {"accuracy": 0.25}, again.series, again.manifest)
     write_record(folder / "more", again)
     publish(folder / "more", folder / "out", "some", add=True)
-    found = recorded("some", folder / "out")
-    assert len(found.runs) == 3
-    assert found.runs.set_index("run_id").loc[again.run_id, "metric.accuracy"] == 0.25
-    assert found.series.groupby("run_id").size().tolist() == [12, 12, 12]
+    result = recorded("some", folder / "out")
+    assert len(result.runs) == 3
+    assert result.runs.set_index("run_id").loc[again.run_id, "metric.accuracy"] == 0.25
+    assert result.series.groupby("run_id").size().tolist() == [12, 12, 12]
     with pytest.raises(RecordedError, match="a recording must be a readable folder"):
         publish(folder / "more", folder / "out", "none", add=True)
 
@@ -77,10 +77,10 @@ def test_rows_from_before_an_option_are_described_by_its_default(folder):
         write_record(folder / "records", record(6, method={"name": "istar", "weight": weight, "zeta": 0.2}))
     old, new = (record(6, method={"name": "istar", "weight": w, "zeta": 0.2}).run_id for w in (-1.0, 1.0))
     publish(folder / "records", folder / "out", "some", only={old})
-    one = recorded("some", folder / "out")
-    fewer = {kind: {k: v for k, v in options.items() if k != "method.zeta"} for kind, options in one.defaults.items()}
-    runs = one.runs.drop(columns="method.zeta")
-    write_recording(folder / "out" / "some", runs, one.series, one.manifest["series"], fewer)
+    first = recorded("some", folder / "out")
+    fewer = {kind: {k: v for k, v in options.items() if k != "method.zeta"} for kind, options in first.defaults.items()}
+    runs = first.runs.drop(columns="method.zeta")
+    write_recording(folder / "out" / "some", runs, first.series, first.manifest["series"], fewer)
     publish(folder / "records", folder / "out", "some", only={new}, add=True)
     assert recorded("some", folder / "out").runs["method.zeta"].tolist() == [0.2, 0.2]
 
@@ -99,7 +99,7 @@ def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder
 
 
 @pytest.mark.parametrize(
-    ("file", "damage", "told"),
+    ("file", "damage", "message"),
     [
         ("manifest.json", lambda old: json.dumps(json.loads(old) | {"schema": 99}).encode(), "schema 1; got 99"),
         ("manifest.json", lambda old: b"[]", "schema 1"),
@@ -107,17 +107,17 @@ def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder
         ("series.parquet", lambda old: old[:-9] + b"x" * 9, r"got another series\.parquet"),
     ],
 )
-def test_damage_is_told(file, damage, told, folder):
+def test_damage_is_told(file, damage, message, folder):
     home = publish(folder / "records", folder / "out", "some")
     with pytest.raises(RecordedError, match="'other'"):
         recorded("other", folder / "out")
     (home / file).write_bytes(damage((home / file).read_bytes()))
-    with pytest.raises(RecordedError, match=told):
+    with pytest.raises(RecordedError, match=message):
         recorded("some", folder / "out")
 
 
 @pytest.mark.parametrize("home", sorted(FOLDER.glob("*/runs.parquet")), ids=lambda path: path.parent.name)
 def test_every_recording_of_the_book_is_whole(home):
-    found = recorded(home.parent.name)
-    assert found.runs.run_id.tolist() == found.manifest["runs"]
-    assert set(found.series.run_id) <= set(found.runs.run_id)
+    result = recorded(home.parent.name)
+    assert result.runs.run_id.tolist() == result.manifest["runs"]
+    assert set(result.series.run_id) <= set(result.runs.run_id)

@@ -23,10 +23,10 @@ from isonb_lab.runs.recordings import scored
 def test_no_other_metric_stands_in_for_the_main_one(task, metrics, main):
     others = {"task": "mrpc", "metric.accuracy": 0.6, "metric.baseline.accuracy": 0.5}  # so that columns are there
     row = {"task": task, **{f"metric.{name}": value for name, value in metrics.items()}}
-    told = scored(pd.DataFrame([row, others])).iloc[0]
+    report = scored(pd.DataFrame([row, others])).iloc[0]
     name, value = main
-    assert (told["metric"] if isinstance(told["metric"], str) else None) == name
-    assert math.isnan(told["score"]) if value is None else told["score"] == value
+    assert (report["metric"] if isinstance(report["metric"], str) else None) == name
+    assert math.isnan(report["score"]) if value is None else report["score"] == value
 
 
 def test_means_say_how_many_runs_have_no_value():

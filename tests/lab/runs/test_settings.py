@@ -18,9 +18,9 @@ def test_the_command_asks_for_the_same_run(grid):
     runs = load_grid(grid, "small")
     assert runs
     for run in runs[:: max(1, len(runs) // 30)]:
-        words = shlex.split(command(run.config))
-        assert words[:2] == ["isonb", "run"]
-        assert planned_run(cli._parsed(words[1:])).run_id == run.run_id
+        arguments = shlex.split(command(run.config))
+        assert arguments[:2] == ["isonb", "run"]
+        assert planned_run(cli._parsed(arguments[1:])).run_id == run.run_id
 
 
 @pytest.mark.parametrize("method", ["istar", "whitening"])
@@ -34,10 +34,10 @@ def test_doses_are_of_a_second_phase_that_trains(method):
 @pytest.mark.parametrize("protocol", [None, "embedded", "small"])
 @pytest.mark.parametrize("model", [None, "tiny", "minilm"])
 def test_the_protocol_is_that_of_the_model_however_it_is_named(model, protocol):
-    given = {key: value for key, value in (("model", model), ("protocol", protocol)) if value is not None}
+    inputs = {key: value for key, value in (("model", model), ("protocol", protocol)) if value is not None}
     usual = {"tiny": "embedded", "minilm": "small"}[model or "tiny"]
-    found = plan({"task": "english_sentiment"} | given)
+    result = plan({"task": "english_sentiment"} | inputs)
     same = plan({"task": "english_sentiment", "model": model or "tiny", "protocol": protocol or usual})
-    assert found.run_id == same.run_id
-    assert (found.settings.learning_rate == 1e-3) == ((protocol or usual) == "embedded")
-    assert plan(found.config).run_id == found.run_id, "written out, a run names no protocol"
+    assert result.run_id == same.run_id
+    assert (result.settings.learning_rate == 1e-3) == ((protocol or usual) == "embedded")
+    assert plan(result.config).run_id == result.run_id, "written out, a run names no protocol"

@@ -32,10 +32,10 @@ def by_hand(values, errors, level=0.95):
 def test_the_mean_of_random_effects_is_that_by_hand():
     mean, half, q = by_hand(VALUES, ERRORS)
     assert q > 3, "the cells differ beyond chance"
-    found = random_effects(CELLS)
-    assert (found.estimate, found.low, found.high) == pytest.approx((mean, mean - half, mean + half))
-    assert (found.n, found.method) == (4, "random effects")
-    assert random_effects(CELLS, level=0.8).high < found.high
+    result = random_effects(CELLS)
+    assert (result.estimate, result.low, result.high) == pytest.approx((mean, mean - half, mean + half))
+    assert (result.n, result.method) == (4, "random effects")
+    assert random_effects(CELLS, level=0.8).high < result.high
 
 
 def test_the_interval_covers_the_mean_of_cells_that_differ():

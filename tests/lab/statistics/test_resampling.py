@@ -21,22 +21,22 @@ def test_the_interval_is_that_of_the_general_bootstrap():
     def difference(rows):
         return spearmanr(gold[rows], a[rows]).statistic - spearmanr(gold[rows], b[rows]).statistic
 
-    found = rank_difference(gold, a, b)
+    result = rank_difference(gold, a, b)
     slow = [difference(rows) for rows in np.random.default_rng(0).integers(0, 80, (400, 80))]
-    assert found.interval.estimate == pytest.approx(difference(slice(None)), abs=1e-12)
-    assert (found.interval.low, found.interval.high) == pytest.approx(
+    assert result.interval.estimate == pytest.approx(difference(slice(None)), abs=1e-12)
+    assert (result.interval.low, result.interval.high) == pytest.approx(
         tuple(np.quantile(slow, [0.025, 0.975])), abs=0.04
     )
-    assert 0.05 < found.p < 0.2  # the interval includes 0, not by much
-    assert rank_difference(gold, b, a).p == pytest.approx(found.p, abs=1e-12)
+    assert 0.05 < result.p < 0.2  # the interval includes 0, not by much
+    assert rank_difference(gold, b, a).p == pytest.approx(result.p, abs=1e-12)
 
 
 def test_the_mean_over_parts_and_equal_sides():
     gold, a, b = drawn(60)
     parts = [range(20), range(20, 60)]
-    found = rank_difference(gold, a, b, parts)
+    result = rank_difference(gold, a, b, parts)
     gaps = [spearmanr(gold[p], a[p]).statistic - spearmanr(gold[p], b[p]).statistic for p in map(list, parts)]
-    assert found.interval.estimate == pytest.approx(np.mean(gaps), abs=1e-12)
+    assert result.interval.estimate == pytest.approx(np.mean(gaps), abs=1e-12)
     by_size = rank_difference(gold, a, b, parts, by_size=True).interval
     assert by_size.estimate == pytest.approx((gaps[0] * 20 + gaps[1] * 40) / 60, abs=1e-12)
     assert by_size.low < by_size.estimate < by_size.high

@@ -44,13 +44,13 @@ def test_coverage(n, interval):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([0.01, 0.05, 0.2]))
 def test_holm_rejects_what_the_step_down_rejects(p, alpha):
-    found = holm({str(i): value for i, value in enumerate(p)})
+    result = holm({str(i): value for i, value in enumerate(p)})
     rejected = set()
     for rank, i in enumerate(np.argsort(p, kind="stable")):
         if p[i] * (len(p) - rank) > alpha:
             break
         rejected.add(str(i))
-    assert {name for name, value in found.items() if value <= alpha} == rejected
+    assert {name for name, value in result.items() if value <= alpha} == rejected
 
 
 # --- what can be seen ------------------------------------------------------------------------------------------------

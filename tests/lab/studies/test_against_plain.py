@@ -51,7 +51,7 @@ def record(arm, seed, score):
 def study_of(scores, design=versus.DESIGN):
     """A study of one task: the score of an arm by its seeds."""
     records = [record(arm, seed, score) for arm, row in scores.items() for seed, score in zip(SEEDS, row, strict=True)]
-    return Study.of(design, [PlannedCell(flat(one.config)) for one in records], Path("nowhere"), {SUITE: records})
+    return Study.of(design, [PlannedCell(flat(item.config)) for item in records], Path("nowhere"), {SUITE: records})
 
 
 BASE = (0.80, 0.81, 0.79, 0.82, 0.80)
@@ -64,25 +64,25 @@ def study():
 
 
 def test_gains_are_one_family_of_paired_tests(study):
-    found = comparing.against_plain(study, arms.METHODS).set_index("arm")
+    result = comparing.against_plain(study, arms.METHODS).set_index("arm")
     raw = {arm: stats.ttest_1samp(row, 0).pvalue for arm, row in GAINS.items()}
-    assert found["p"].to_dict() == pytest.approx({arms.COSREG: 2 * raw[arms.COSREG], arms.ISOBN: raw[arms.ISOBN]})
-    assert found["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: comparing.OPEN}
+    assert result["p"].to_dict() == pytest.approx({arms.COSREG: 2 * raw[arms.COSREG], arms.ISOBN: raw[arms.ISOBN]})
+    assert result["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: comparing.OPEN}
     for arm, row in GAINS.items():
         visible = minimum_detectable(float(np.std(row, ddof=1)), 5, alpha=0.05 / 2)
-        assert found.loc[arm, "visible"] == pytest.approx(visible), "at the first step of Holm's method over two tests"
+        assert result.loc[arm, "visible"] == pytest.approx(visible), "at the first step of Holm's method over two tests"
 
 
 def test_a_method_without_a_working_setting_is_no_test(study):
     """It has no p and no minimum detectable effect, and the others are a family without it."""
     broken = replace(study, no_setting=frozenset({(arms.ISOBN, SUITE)}))
-    found = comparing.against_plain(broken, arms.METHODS).set_index("arm")
-    assert found["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: NO_SETTING}
-    assert found.loc[arms.ISOBN, ["p", "visible"]].isna().all()
-    assert found.loc[arms.ISOBN, "mean"] == pytest.approx(np.mean(GAINS[arms.ISOBN]))
-    assert found.loc[arms.COSREG, "p"] == pytest.approx(stats.ttest_1samp(GAINS[arms.COSREG], 0).pvalue)
+    result = comparing.against_plain(broken, arms.METHODS).set_index("arm")
+    assert result["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: NO_SETTING}
+    assert result.loc[arms.ISOBN, ["p", "visible"]].isna().all()
+    assert result.loc[arms.ISOBN, "mean"] == pytest.approx(np.mean(GAINS[arms.ISOBN]))
+    assert result.loc[arms.COSREG, "p"] == pytest.approx(stats.ttest_1samp(GAINS[arms.COSREG], 0).pvalue)
     spread = float(np.std(GAINS[arms.COSREG], ddof=1))
-    assert found.loc[arms.COSREG, "visible"] == pytest.approx(minimum_detectable(spread, 5))
+    assert result.loc[arms.COSREG, "visible"] == pytest.approx(minimum_detectable(spread, 5))
 
 
 def test_where_nothing_learned_nothing_is_compared():
@@ -112,17 +112,17 @@ def test_a_tuning_whose_tries_all_fail_found_no_working_setting(tries, broken):
         )
         for method, score in (*methods, ("none", 0.8))
     ]
-    planned = [PlannedCell(flat(one.config)) for one in records]
+    planned = [PlannedCell(flat(item.config)) for item in records]
     tuning = Study.of(versus.TUNING, planned, Path("nowhere"), {SUITE: records})
     assert versus.never_worked(tuning) == {(arm, SUITE) for arm in broken}
 
 
 def test_the_last_layer_has_no_setting_where_lowering_has_none():
     """As the recorded tuning has it: the push on the last layer runs with the strength that all layers got."""
-    found = versus.no_setting()
-    assert {suite for arm, suite in found if arm == arms.LOWER} == {"CoLA", "sentiment (tiny)"}
-    assert {suite for arm, suite in found if arm == arms.LAST} == {"CoLA", "sentiment (tiny)"}
-    assert {arm for arm, _ in found} == {arms.LOWER, arms.LAST}
+    result = versus.no_setting()
+    assert {suite for arm, suite in result if arm == arms.LOWER} == {"CoLA", "sentiment (tiny)"}
+    assert {suite for arm, suite in result if arm == arms.LAST} == {"CoLA", "sentiment (tiny)"}
+    assert {arm for arm, _ in result} == {arms.LOWER, arms.LAST}
 
 
 # --- isotropy where a method acts ------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ def test_a_change_is_read_from_the_vectors_that_the_method_acts_on(arm):
     place = method_from(CONFIGS[arm]).acts_on
     assert study.design.acts_on.get(arm, "cls") == place
     start = PLACES["cls"] if place == "second" else PLACES[place]
-    known = PLACES[place] + MOVES[place] - start
-    assert study.changed(arm, "isoscore", [SUITE]) == {(SUITE, seed): pytest.approx(known) for seed in SEEDS}
+    reference = PLACES[place] + MOVES[place] - start
+    assert study.changed(arm, "isoscore", [SUITE]) == {(SUITE, seed): pytest.approx(reference) for seed in SEEDS}
     tokens = study.changed(arm, comparing.ALL_LAYERS)
     assert list(tokens.values()) == pytest.approx([0.25] * 5), "a measure of all layers is read there"
 

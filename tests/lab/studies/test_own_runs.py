@@ -47,11 +47,11 @@ def test_runs_that_were_trained_differently_are_not_compared(tmp_path):
 
 
 def test_claims_are_judged_on_these_runs(study):
-    words = {one.claim.number: one.words for one in study.verdicts()}
-    book = {one.claim.number: one.words for one in load_study("istar").verdicts()}
-    assert words[9] == "contradicted"  # as made: the score rises with isotropy among the paper's weights on RTE
-    assert words[9] != book[9]
-    gain = next(one for one in istar.CLAIMS if one.number == 8).predictions[6]
+    text = {verdict.claim.number: verdict.words for verdict in study.verdicts()}
+    book = {item.claim.number: item.words for item in load_study("istar").verdicts()}
+    assert text[9] == "contradicted"  # as made: the score rises with isotropy among the paper's weights on RTE
+    assert text[9] != book[9]
+    gain = next(entry for entry in istar.CLAIMS if entry.number == 8).predictions[6]
     cells = gain.evidence(study.home(gain), ())
     assert cells[f"{SST2}, weight -1", 0] == pytest.approx(0.06)
 
@@ -66,19 +66,19 @@ def test_a_folder_without_whole_records_is_refused(tmp_path, make):
 def executed(name, folder, **parameters):
     """The outputs of a paper's page, run by papermill with these parameters."""
     nbformat.write(jupytext.read(BOOK / "papers" / f"{name}.md"), folder / "chapter.ipynb")
-    made = papermill.execute_notebook(
+    notebook = papermill.execute_notebook(
         folder / "chapter.ipynb",
         folder / "made.ipynb",
         parameters=parameters,
         kernel_name="python3",
         progress_bar=False,
     )
-    return made, "\n".join(str(output) for cell in made.cells for output in cell.get("outputs", []))
+    return notebook, "\n".join(str(output) for cell in notebook.cells for output in cell.get("outputs", []))
 
 
-def words_of(made):
+def words_of(result):
     """The verdict of each claim, as the page has it."""
-    return {name: text for name, text in glued(made).items() if re.fullmatch(r"claim-\d+", name)}
+    return {name: text for name, text in glued(result).items() if re.fullmatch(r"claim-\d+", name)}
 
 
 SMALL = {"examples": 64, "epochs": 1, "seeds": 1}
@@ -95,13 +95,13 @@ PAGES = {
 def test_a_paper_page_reads_these_runs_and_runs_another_option(name, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(BOOK / "papers")
     usual, _ = executed(name, tmp_path, **SMALL)
-    own, shown = executed(name, tmp_path, runs=str(folder), **SMALL, **PAGES[name])
+    local, shown = executed(name, tmp_path, runs=str(folder), **SMALL, **PAGES[name])
     assert own_runs.BERT in shown
     assert words_of(usual)
-    assert words_of(own) != words_of(usual)
+    assert words_of(local) != words_of(usual)
     live = [
-        next(cell for cell in made.cells if "live.SMALL" in cell.source or "live.small_runs" in cell.source)
-        for made in (usual, own)
+        next(cell for cell in result.cells if "live.SMALL" in cell.source or "live.small_runs" in cell.source)
+        for result in (usual, local)
     ]
     assert live[0].outputs != live[1].outputs
 

@@ -52,7 +52,7 @@ print(json.dumps(told()))
 """
 
 
-def told():
+def report():
     """By study: its rows, what is planned of them, its verdicts, and every word and number of its tables."""
     studies = {f"{k} {design.name}": load_study(design) for k, design in enumerate(every_design())}
     return {name: json.loads(json.dumps(_told(study), default=str)) for name, study in studies.items()}
@@ -94,13 +94,13 @@ def told_by(folder, script):
 def copied(tmp_path, name, change):
     """A folder of the book's recordings, one of them with its rows changed."""
     shutil.copytree(FOLDER, tmp_path / "all")
-    one = recorded(name)
-    write_recording(tmp_path / "all" / name, change(one.runs), one.series, one.manifest["series"], one.defaults)
+    first = recorded(name)
+    write_recording(tmp_path / "all" / name, change(first.runs), first.series, first.manifest["series"], first.defaults)
     return tmp_path / "all"
 
 
 def test_a_recorded_row_that_goes_is_told_by_name(tmp_path):
-    (design,) = (one for one in every_design() if one.name == "istar_doses")
+    (design,) = (item for item in every_design() if item.name == "istar_doses")
     whole = load_study(design)
     assert whole.absent == []
     gone = whole.plan.iloc[7]
@@ -108,7 +108,7 @@ def test_a_recorded_row_that_goes_is_told_by_name(tmp_path):
     left = load_study(design, folder=folder)
     assert left.absent == [gone["cell"]]
     assert {f"seed {gone['run_id'].split('-')[3].removeprefix('s')}", "model minilm"} <= set(gone["cell"].split(", "))
-    before, after = (one.coverage().set_index("arm").loc[gone["arm"], gone["suite"]] for one in (whole, left))
+    before, after = (entry.coverage().set_index("arm").loc[gone["arm"], gone["suite"]] for entry in (whole, left))
     assert (before, after) == ("3 of 3", "2 of 3")
 
 
@@ -138,11 +138,11 @@ def test_rows_that_fill_a_cell_are_the_runs_that_the_sweep_would_make(name):
     """By the ids, which a sweep takes of today's settings written out; every option that is set is a condition."""
     design = design_of(name)
     by_id = {run.run_id for run in load_grid(design.plan, design.size)}
-    held = [recorded(one) for one in design.recordings]
-    there = {run for one in held for run in one.runs["run_id"]}
-    found = filled(plan_of(design.plan, design.size), held)
-    assert {run for run in found.values() if run} == by_id & there != set()
-    assert len(found) == len(by_id)
+    stored = [recorded(item) for item in design.recordings]
+    run_ids = {run for entry in stored for run in entry.runs["run_id"]}
+    result = filled(plan_of(design.plan, design.size), stored)
+    assert {run for run in result.values() if run} == by_id & run_ids != set()
+    assert len(result) == len(by_id)
 
 
 @pytest.fixture
@@ -176,8 +176,8 @@ def test_a_cell_is_met_by_the_row_that_differs_from_the_defaults_in_what_it_name
     small = plan_of("head_to_head", "small")
     (cola, *_) = (c for c in small if (c.given["task"], c.given["seed"]) == ("cola", 1))
     shared = {name: value for name, value in cola.given.items() if not name.startswith("method.")}
-    found = filled([PlannedCell(shared | method)], [recorded("some", tmp_path)])
-    assert list(found.values()) == [None if row is None else ids[row]]
+    result = filled([PlannedCell(shared | method)], [recorded("some", tmp_path)])
+    assert list(result.values()) == [None if row is None else ids[row]]
 
 
 def test_a_grid_that_cannot_be_read_is_refused(tmp_path):

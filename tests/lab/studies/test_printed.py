@@ -11,12 +11,12 @@ COUNTS = {"isolayer": 139, "istar": 163, "shrink_the_longest": 165, "softdecay":
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_everything_is_there(paper):
-    found = printed(paper)
-    assert len(found) == COUNTS[paper]
-    assert set(found["paper"]) == {paper}
+    result = printed(paper)
+    assert len(result) == COUNTS[paper]
+    assert set(result["paper"]) == {paper}
     assert set(hyperparameters(paper)["paper"]) == {paper}
-    assert found["value"].dtype == found["std"].dtype == "float64"
-    unread = set(found.loc[found["value"].isna(), "text"])
+    assert result["value"].dtype == result["std"].dtype == "float64"
+    unread = set(result.loc[result["value"].isna(), "text"])
     assert unread <= {
         "", "less than 5%", "last 30% of training", "10,6,4,4,1,...,1", "0.12 to 0.0397", "around 2-3%", "70/30",
     }  # fmt: skip
@@ -34,8 +34,8 @@ def test_known_numbers():
 
 
 def test_table_averages_follow_from_the_rows():
-    found = printed("softdecay", "Table 1", metric="spearman_x100")
-    for (_, method), rows in found.groupby(["model", "method"]):
+    result = printed("softdecay", "Table 1", metric="spearman_x100")
+    for (_, method), rows in result.groupby(["model", "method"]):
         scores = rows.set_index("task")["value"]
         if "Avg" in scores and not method.startswith("-"):
             assert scores.drop("Avg").mean() == pytest.approx(scores["Avg"], abs=0.03)

@@ -71,11 +71,11 @@ SAID = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_each_claim_has_the_verdict_that_the_pages_tell(name, verdicts):
-    assert {one.claim.number: one.words for one in verdicts[name]} == SAID[name]
+    assert {verdict.claim.number: verdict.words for verdict in verdicts[name]} == SAID[name]
 
 
 def test_a_task_without_a_working_setting_says_nothing_of_i_star(verdicts):
-    (eighth,) = (one for one in verdicts["istar"] if one.claim.number == 8)
+    (eighth,) = (verdict for verdict in verdicts["istar"] if verdict.claim.number == 8)
     lower = eighth.predictions[0]
     silent = {cell.name: cell.outcome for cell in lower.cells if cell.interval is None}
     assert silent == {"CoLA": "no working setting", "sentiment (tiny)": "no working setting"}
@@ -85,13 +85,13 @@ def test_a_task_without_a_working_setting_says_nothing_of_i_star(verdicts):
 
 def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     """And its verdict names the encoders and tasks of the runs behind it."""
-    bound = [one for name in PAPERS for one in verdicts[name] if one.claim.treatments]
-    assert {one.claim.number for one in bound} >= {1, 2, 3, 4, 5, 8, 9, 11, 12, 13, 14, 15, 16, 17, 21, 23, 24, 25}
-    for one in bound:
-        own = [part for part in one.deciding if part.prediction.treatment]
-        assert own or one.outcome not in (CONTRADICTED, SUPPORTED), one.claim.number
-        assert bool(one.setting) == bool([c for p in one.deciding for c in p.cells if c.interval]), one.claim.number
-    settings = {one.claim.number: one.setting for one in bound}
+    bound = [verdict for name in PAPERS for verdict in verdicts[name] if verdict.claim.treatments]
+    assert {entry.claim.number for entry in bound} >= {1, 2, 3, 4, 5, 8, 9, 11, 12, 13, 14, 15, 16, 17, 21, 23, 24, 25}
+    for item in bound:
+        local = [part for part in item.deciding if part.prediction.treatment]
+        assert local or item.outcome not in (CONTRADICTED, SUPPORTED), item.claim.number
+        assert bool(item.setting) == bool([c for p in item.deciding for c in p.cells if c.interval]), item.claim.number
+    settings = {element.claim.number: element.setting for element in bound}
     assert settings[8] == "tiny; SST-2, SST-5; padding left out; weight -0.1"
     assert settings[9].startswith("minilm; STS-B")
     assert settings[14] == settings[15] == ""
@@ -104,8 +104,8 @@ def test_claims_that_take_a_gain_for_granted_are_not_contradicted(verdicts, stud
     full = difference(study.units("score", ends[1]), study.units("score", "none"))
     assert len(full) == 20
     assert not any(full.values())
-    late = [one for one in verdicts["istar"] if one.claim.number in (14, 15)]
-    assert all(one.claim.premise and not one.decided for one in late)
+    late = [verdict for verdict in verdicts["istar"] if verdict.claim.number in (14, 15)]
+    assert all(item.claim.premise and not item.decided for item in late)
 
 
 def test_no_margin_is_larger_than_what_the_paper_prints():
@@ -138,7 +138,7 @@ def turned_round(prediction):
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_recorded_statement_and_its_negation_get_the_same_answer(name, studies, verdicts):
     """One by one, as the negation of "this and that" is another; and of "all" it is "some"."""
-    every = [p for one in verdicts[name] for p in one.predictions if p.prediction.decided_by != "all"]
+    every = [p for verdict in verdicts[name] for p in verdict.predictions if p.prediction.decided_by != "all"]
     decided = [p for p in every if p.outcome in (SUPPORTED, CONTRADICTED) and p.prediction.direction in OTHERS]
     turned = [(p, other) for p in decided for other in turned_round(p.prediction)]
     claims = tuple(

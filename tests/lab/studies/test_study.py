@@ -71,7 +71,7 @@ def study(tmp_path):
 
 
 def outcomes(study):
-    return {one.claim.number: one.outcome for one in study.verdicts()}
+    return {verdict.claim.number: verdict.outcome for verdict in study.verdicts()}
 
 
 def test_every_outcome(study):
@@ -114,8 +114,8 @@ def test_a_task_counts_where_plain_training_fails_now_and_then(study):
     for row in failures.itertuples():
         exact = stats.binomtest(int(row.failed), int(row.n)).proportion_ci(method="exact")
         assert (row.share, row.low, row.high) == pytest.approx((row.failed / 5, exact.low, exact.high))
-    (one,) = (found for found in shaky.verdicts() if found.claim.number == 1)
-    assert [(cell.name, cell.outcome) for cell in one.cells] == [
+    (first,) = (result for result in shaky.verdicts() if result.claim.number == 1)
+    assert [(cell.name, cell.outcome) for cell in first.cells] == [
         ("sentiment", "supported"),
         ("entailment", "inconclusive"),
     ]
@@ -127,32 +127,32 @@ def test_a_task_is_learned_where_one_arm_learns_it_in_most_of_its_runs(study, fa
     for arm in ("none", "IsoBN"):
         study = with_scores(study, "sentiment", arm, [0.5] * 5)
     study = with_scores(study, "sentiment", "CosReg", [0.5] * failed + [0.8] * (5 - failed))
-    found = study.failures(["sentiment"]).set_index("arm")["failed"]
-    assert found.to_dict() == {"none": 5, "CosReg": failed, "IsoBN": 5}
+    result = study.failures(["sentiment"]).set_index("arm")["failed"]
+    assert result.to_dict() == {"none": 5, "CosReg": failed, "IsoBN": 5}
     assert study.unlearned("sentiment") is why
 
 
 def test_a_method_without_a_working_setting_says_nothing_there(study):
     """It neither supports nor contradicts a claim, whatever its runs were."""
     broken = replace(study, no_setting=frozenset({("CosReg", "sentiment")}))
-    found = {one.claim.number: one for one in broken.verdicts()}
-    assert [(cell.name, cell.outcome) for cell in found[1].cells] == [
+    result = {verdict.claim.number: verdict for verdict in broken.verdicts()}
+    assert [(cell.name, cell.outcome) for cell in result[1].cells] == [
         ("sentiment", NO_SETTING),
         ("entailment", "not testable"),
     ]
-    assert found[1].cells[0].words == "each setting of CosReg that was tried ended at the majority baseline"
-    assert (found[1].outcome, found[2].outcome) == ("not testable", "contradicted")
+    assert result[1].cells[0].words == "each setting of CosReg that was tried ended at the majority baseline"
+    assert (result[1].outcome, result[2].outcome) == ("not testable", "contradicted")
 
 
 def test_paired_differences_by_hand(study):
-    found = study.paired("score", "CosReg", suites=["sentiment"]).iloc[0]
-    assert found["n"] == 5
-    assert found["mean"] == pytest.approx(0.05)
-    known = stats.ttest_1samp([0.03, 0.04, 0.05, 0.06, 0.07], 0).confidence_interval(0.95)
-    assert (found["low"], found["high"]) == pytest.approx((known.low, known.high))
+    result = study.paired("score", "CosReg", suites=["sentiment"]).iloc[0]
+    assert result["n"] == 5
+    assert result["mean"] == pytest.approx(0.05)
+    reference = stats.ttest_1samp([0.03, 0.04, 0.05, 0.06, 0.07], 0).confidence_interval(0.95)
+    assert (result["low"], result["high"]) == pytest.approx((reference.low, reference.high))
     stricter = study.paired("score", "CosReg", suites=["sentiment"], alpha=0.05 / 32).iloc[0]
     assert stricter["visible"] == pytest.approx(smallest_visible(student([0.03, 0.04, 0.05, 0.06, 0.07]), 0.05 / 32))
-    assert stricter["visible"] > 2 * found["visible"]
+    assert stricter["visible"] > 2 * result["visible"]
 
 
 def test_the_tail_is_the_mean_of_the_last_updates(study):
@@ -204,8 +204,8 @@ def test_unknown_studies_name_those_there_are(call):
 def test_a_prediction_can_be_judged_on_the_runs_of_another_study(study, head_to_head):
     """By the other study's suites, and by what learned and has a setting there."""
     design = replace(study.design, claims=(Claim(6, "Entropy gains", (arms.scored(arms.ENTROPY),)),))
-    beside = replace(study, design=design, others={arms.HEAD_TO_HEAD: head_to_head})
-    (there,) = beside.verdicts()
-    assert [cell.name for cell in there.cells] == list(head_to_head.suites)
-    for cell in there.cells:
+    whole = replace(study, design=design, others={arms.HEAD_TO_HEAD: head_to_head})
+    (second,) = whole.verdicts()
+    assert [cell.name for cell in second.cells] == list(head_to_head.suites)
+    for cell in second.cells:
         assert (cell.interval is None) == bool(head_to_head.unlearned(cell.name))

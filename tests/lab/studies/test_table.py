@@ -37,11 +37,11 @@ def test_the_error_over_rows_is_that_of_simulated_rows():
     x, noise = draw.normal(size=(2, 4000, 300))
     y = 0.8 * x + 0.6 * noise
     x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
-    found = (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    assert row_error("pearson", 0.8, 300) == pytest.approx(found.std(), rel=0.05)
+    result = (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    assert row_error("pearson", 0.8, 300) == pytest.approx(result.std(), rel=0.05)
 
 
 def test_one_seed_has_the_rows_part_of_a_lead_alone():
-    one = lead([0.8], 0.5, "accuracy", 400)
-    assert (one.estimate, one.high - one.estimate) == pytest.approx((0.3, 1.959964 * 0.02))
-    assert lead([0.8, 0.7, 0.9], 0.5, "accuracy", 400).low < one.low
+    first = lead([0.8], 0.5, "accuracy", 400)
+    assert (first.estimate, first.high - first.estimate) == pytest.approx((0.3, 1.959964 * 0.02))
+    assert lead([0.8, 0.7, 0.9], 0.5, "accuracy", 400).low < first.low

@@ -30,20 +30,20 @@ DOWN = [-value for value in UP]
 
 
 def run(seed, score, method="none", task="sst2", **settings):
-    one = {
+    first = {
         "run_id": f"{task}-{method}-{seed}-{settings}",
         "task": task,
         "model": "tiny",
         "seed": seed,
         "head": "pooler",
     }
-    return one | {"method.name": method, "score": score} | {key.replace("__", "."): v for key, v in settings.items()}
+    return first | {"method.name": method, "score": score} | {key.replace("__", "."): v for key, v in settings.items()}
 
 
 def study(*runs):
-    made = SimpleNamespace(runs=pd.DataFrame(runs))
-    made.numbers = partial(Study.numbers, made)
-    return made
+    result = SimpleNamespace(runs=pd.DataFrame(runs))
+    result.numbers = partial(Study.numbers, result)
+    return result
 
 
 def istar(seed, score, weight=-1.0, layers="all", **settings):
@@ -53,8 +53,8 @@ def istar(seed, score, weight=-1.0, layers="all", **settings):
 def test_a_run_is_paired_with_the_plain_run_of_its_seed_and_training():
     """Whatever recording they are in and however much of them was watched; another head is another training."""
     runs = [run(1, 0.5, track_every=10), run(2, 0.5), run(1, 0.1, head="linear")]
-    found = Treated({"": "score"}, ISTAR, PLAIN)(study(*runs, istar(1, 0.75, track_every=0), istar(2, 0.25)), ())
-    assert found == {("SST-2 (tiny)", 1): 0.25, ("SST-2 (tiny)", 2): -0.25}
+    result = Treated({"": "score"}, ISTAR, PLAIN)(study(*runs, istar(1, 0.75, track_every=0), istar(2, 0.25)), ())
+    assert result == {("SST-2 (tiny)", 1): 0.25, ("SST-2 (tiny)", 2): -0.25}
 
 
 def test_only_runs_with_the_settings_of_the_claim_count():
@@ -64,19 +64,19 @@ def test_only_runs_with_the_settings_of_the_claim_count():
 
 def test_weights_of_the_paper_and_what_it_leaves_open_are_cells_of_their_own():
     runs = [run(1, 0.5), istar(1, 0.75), istar(1, 0.25, weight=-5.0)]
-    found = Treated({"": "score"}, ISTAR, PLAIN)(study(*runs), ())
-    assert found == {("SST-2 (tiny), weight -1", 1): 0.25, ("SST-2 (tiny), weight -5", 1): -0.25}
+    result = Treated({"": "score"}, ISTAR, PLAIN)(study(*runs), ())
+    assert result == {("SST-2 (tiny), weight -1", 1): 0.25, ("SST-2 (tiny), weight -5", 1): -0.25}
     two = [istar(1, 0.75, method__include_pads=pads) for pads in (True, False)]
     names = {name for name, _ in Treated({"": "score"}, ISTAR, PLAIN)(study(run(1, 0.5), *two), ())}
     assert names == {"SST-2 (tiny), padding counted", "SST-2 (tiny), padding left out"}
 
 
 def test_a_variant_is_compared_with_the_same_method_where_all_else_is_equal():
-    one, every = (
+    first, every = (
         Treatment("istar", ("sst2",), {"method.weight": (-5, -1), "method.layers": ly}) for ly in ((1,), ("all",))
     )
     runs = [istar(1, 0.5), istar(1, 0.9, weight=-5.0), istar(1, 0.75, layers=1)]
-    assert Treated({"": "score"}, one, every)(study(*runs), ()) == {("SST-2 (tiny)", 1): 0.25}
+    assert Treated({"": "score"}, first, every)(study(*runs), ()) == {("SST-2 (tiny)", 1): 0.25}
 
 
 def test_a_setting_may_differ_between_two_methods():
@@ -91,8 +91,8 @@ def test_a_setting_may_differ_between_two_methods():
 
 def test_numbers_by_run_and_by_detail():
     values = {", raw": lambda _, ids: dict.fromkeys(ids, 2.0), ", centred": "score"}
-    found = Treated(values, PLAIN)(study(run(3, 0.5)), ())
-    assert found == {("SST-2 (tiny), raw", 3): 2.0, ("SST-2 (tiny), centred", 3): 0.5}
+    result = Treated(values, PLAIN)(study(run(3, 0.5)), ())
+    assert result == {("SST-2 (tiny), raw", 3): 2.0, ("SST-2 (tiny), centred", 3): 0.5}
 
 
 def test_runs_of_one_training_stand_together():
@@ -113,12 +113,14 @@ def test_the_words_name_encoder_task_and_what_differs():
 
 
 def part(values, treatment=None, **options):
-    one = Prediction("gain", lambda study, suites: {}, "greater", treatment=treatment, **options)
-    return judge_prediction(one, values, list(values), {})
+    first = Prediction("gain", lambda study, suites: {}, "greater", treatment=treatment, **options)
+    return judge_prediction(first, values, list(values), {})
 
 
 def claim(*parts, premise=()):
-    stated = Claim(1, "It gains", tuple(one.prediction for one in parts), premise=tuple(p.prediction for p in premise))
+    stated = Claim(
+        1, "It gains", tuple(part.prediction for part in parts), premise=tuple(p.prediction for p in premise)
+    )
     return judge(stated, parts, premise)
 
 
@@ -127,18 +129,18 @@ NONE = part({}, ISTAR)
 
 @pytest.mark.parametrize(("values", "outcome"), [(UP, SEEN), (DOWN, NOT_SEEN), (OPEN, UNTESTED), (None, UNTESTED)])
 def test_runs_at_another_setting_contradict_nothing(values, outcome):
-    there = part({"a": values} if values else {})
-    found = claim(there, NONE)
-    assert found.outcome == outcome
-    assert not found.decided
-    assert found.outcome_of(there) in (SEEN, NOT_SEEN, INCONCLUSIVE, NOT_TESTABLE)
+    evidence = part({"a": values} if values else {})
+    result = claim(evidence, NONE)
+    assert result.outcome == outcome
+    assert not result.decided
+    assert result.outcome_of(evidence) in (SEEN, NOT_SEEN, INCONCLUSIVE, NOT_TESTABLE)
 
 
 def test_runs_with_the_treatment_decide_whatever_others_say():
-    against, own = part({"a": DOWN}), part({"b": UP}, ISTAR)
-    found = claim(against, own)
-    assert (found.outcome, found.decided, found.deciding) == (SUPPORTED, True, (own,))
-    assert (found.outcome_of(against), found.outcome_of(own)) == (NOT_SEEN, SUPPORTED)
+    against, local = part({"a": DOWN}), part({"b": UP}, ISTAR)
+    result = claim(against, local)
+    assert (result.outcome, result.decided, result.deciding) == (SUPPORTED, True, (local,))
+    assert (result.outcome_of(against), result.outcome_of(local)) == (NOT_SEEN, SUPPORTED)
     assert claim(part({"a": UP}), part({"b": DOWN}, ISTAR)).outcome == CONTRADICTED
     assert claim(part({"a": DOWN}), part({"b": OPEN}, ISTAR)).outcome == INCONCLUSIVE
 
@@ -150,10 +152,10 @@ def test_one_part_at_its_setting_is_not_the_claim():
 
 
 def test_a_claim_without_its_premise_is_not_testable():
-    own, gain = part({"b": DOWN}, ISTAR), part({"a": UP}, ISTAR)
-    assert claim(own, premise=[gain]).outcome == CONTRADICTED
+    local, gain = part({"b": DOWN}, ISTAR), part({"a": UP}, ISTAR)
+    assert claim(local, premise=[gain]).outcome == CONTRADICTED
     for nothing in (part({"a": OPEN}, ISTAR), part({"a": DOWN}, ISTAR)):
-        assert claim(own, premise=[nothing]).outcome == NOT_TESTABLE
+        assert claim(local, premise=[nothing]).outcome == NOT_TESTABLE
     assert claim(NONE, premise=[NONE]).outcome == UNTESTED
 
 

@@ -36,8 +36,8 @@ def gain(direction="greater", margin=0.0, **options):
 
 def judged(values, **options):
     """A prediction with these numbers by cell."""
-    one = gain(**options)
-    return judge_prediction(one, values, list(values), {})
+    first = gain(**options)
+    return judge_prediction(first, values, list(values), {})
 
 
 def seeded(cells):
@@ -51,7 +51,7 @@ def shared(cells, **options):
 
 def claimed(*tested):
     """The claim of these predictions."""
-    return judge(Claim(1, "it gains", tuple(one.prediction for one in tested)), tested)
+    return judge(Claim(1, "it gains", tuple(item.prediction for item in tested)), tested)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_what_is_against_a_claim_agrees_with_its_interval_and_with_scipy():
     cell = judge_cell(gain(), "cola", DOWN)
     assert cell.against == pytest.approx(stats.ttest_1samp(DOWN, 0, alternative="less").pvalue)
     for values in (UP, DOWN, OPEN):
-        found = judge_cell(gain(), "cola", values)
-        assert (found.against <= 0.025) == (found.outcome == CONTRADICTED)
+        result = judge_cell(gain(), "cola", values)
+        assert (result.against <= 0.025) == (result.outcome == CONTRADICTED)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 32])
@@ -151,11 +151,11 @@ def test_one_weak_cell_of_many_does_not_contradict_an_identity():
 
 def test_the_mean_over_cells_that_share_seeds_is_that_of_their_seed_means():
     cells = {"a": UP, "b": OPEN, "c": [0.3, 0.2, 0.25, 0.2, 0.3, 0.9]}  # the sixth seed is in one cell alone
-    found = shared(cells)
+    result = shared(cells)
     means = np.mean([values[:5] for values in cells.values()], axis=0)
-    known = stats.ttest_1samp(means, 0).confidence_interval(0.95)
-    assert (found.mean.low, found.mean.high) == pytest.approx((known.low, known.high))
-    assert (found.mean.method, found.mean.n) == ("student", 5)
+    reference = stats.ttest_1samp(means, 0).confidence_interval(0.95)
+    assert (result.mean.low, result.mean.high) == pytest.approx((reference.low, reference.high))
+    assert (result.mean.method, result.mean.n) == ("student", 5)
 
 
 def test_one_cell_cannot_carry_the_mean():
@@ -177,13 +177,13 @@ def test_cells_that_all_lie_on_one_side_agree_however_much_they_differ():
 
 
 def test_cells_on_both_sides_depend_on_what_they_differ_in():
-    found = judged({"minilm": UP, "tiny": DOWN, "base": OPEN}, depends="the encoder")
-    assert found.outcome == DEPENDS
-    assert claimed(found).words == "depends on the encoder"
+    result = judged({"minilm": UP, "tiny": DOWN, "base": OPEN}, depends="the encoder")
+    assert result.outcome == DEPENDS
+    assert claimed(result).words == "depends on the encoder"
     other = judged({"a": UP, "b": DOWN})
-    assert claimed(found, other, found).words == "depends on the encoder and the task"
-    assert claimed(found, judged({"a": UP})).words == "depends on the encoder"
-    assert claimed(found, judged({"a": DOWN})).words == CONTRADICTED
+    assert claimed(result, other, result).words == "depends on the encoder and the task"
+    assert claimed(result, judged({"a": UP})).words == "depends on the encoder"
+    assert claimed(result, judged({"a": DOWN})).words == CONTRADICTED
     assert claimed(judged({"a": UP})).words == SUPPORTED
     assert judged({"a": [0.001 * v for v in UP], "b": UP}, direction="equal", margin=0.02).outcome != DEPENDS
 
@@ -196,8 +196,8 @@ def test_cells_without_an_effect_seldom_give_an_answer(k, common):
     names = [f"c{i}" for i in range(k)]
     seeds = [[s if common else 10 * i + s for s in range(5)] for i in range(k)]
     units = [{(names[i], seeds[i][s]): x[i, s] for i in range(k) for s in range(5)} for x in draw]
-    found = [judge_prediction(gain(), one, names, {}).outcome for one in units]
-    assert sum(one != INCONCLUSIVE for one in found) / len(found) <= 0.06
+    results = [judge_prediction(gain(), item, names, {}).outcome for item in units]
+    assert sum(entry != INCONCLUSIVE for entry in results) / len(results) <= 0.06
     effect = 1.5 if common else 4.0  # the mean over cells alone speaks of the seeds, that of random effects of cells
     effects = [{unit: value + effect for unit, value in one.items()} for one in units[:50]]
     assert [judge_prediction(gain(), one, names, {}).outcome for one in effects].count(SUPPORTED) >= 49
@@ -209,16 +209,16 @@ NEGATIONS = {"greater": "at most", "less": "at least", "at most": "greater", "at
 PAIRS = [*NEGATIONS.items(), ("greater", "less")]
 
 
-def assert_not_both(one, other):
+def assert_not_both(first, other):
     """Parts or claims: not both contradicted, not both supported."""
-    assert (one.outcome, other.outcome) not in {(SUPPORTED, SUPPORTED), (CONTRADICTED, CONTRADICTED)}
+    assert (first.outcome, other.outcome) not in {(SUPPORTED, SUPPORTED), (CONTRADICTED, CONTRADICTED)}
 
 
 @pytest.mark.parametrize("sides", PAIRS, ids=" and ".join)
 @pytest.mark.parametrize("decided_by", ["mean", "most"])
 def test_a_statement_and_its_negation_are_not_both_contradicted_nor_both_supported(sides, decided_by):
     draw = np.random.default_rng(11)
-    seen = set()
+    names = set()
     for _ in range(80):
         k, margin = int(draw.integers(1, 5)), float(draw.choice([0.0, 0.02, 0.5]))
         centres = draw.choice([-1.0, -0.02, 0.0, 0.01, 0.02, 1.0]) + draw.choice([0, 0.01, 2.0]) * draw.normal(size=k)
@@ -226,12 +226,12 @@ def test_a_statement_and_its_negation_are_not_both_contradicted_nor_both_support
         numbers = centres[:, None] + spread * draw.normal(size=(k, int(draw.integers(3, 8))))
         cells = {f"c{i}": row.tolist() for i, row in enumerate(numbers)}
         how = shared if draw.random() < 0.5 else judged
-        one, other = (how(cells, direction=direction, margin=margin, decided_by=decided_by) for direction in sides)
-        assert_not_both(one, other)
-        assert_not_both(claimed(one), claimed(other))
-        assert claimed(one).outcome == one.outcome, "a claim of one part says what the part says"
-        seen |= {one.outcome, other.outcome}
-    assert {SUPPORTED, CONTRADICTED, INCONCLUSIVE} <= seen, "the draws reach all sides"
+        first, other = (how(cells, direction=direction, margin=margin, decided_by=decided_by) for direction in sides)
+        assert_not_both(first, other)
+        assert_not_both(claimed(first), claimed(other))
+        assert claimed(first).outcome == first.outcome, "a claim of one part says what the part says"
+        names |= {first.outcome, other.outcome}
+    assert {SUPPORTED, CONTRADICTED, INCONCLUSIVE} <= names, "the draws reach all sides"
 
 
 @pytest.mark.parametrize("direction", NEGATIONS)
@@ -255,9 +255,9 @@ def test_most_counts_the_cells_that_can_tell():
 def test_a_cell_that_cannot_tell_neither_supports_nor_contradicts(why):
     silent = {"mrpc": JudgedCell("mrpc", why, Reason.UNLEARNED)}
     for values, outcome in ((UP, SUPPORTED), (DOWN, CONTRADICTED), (OPEN, INCONCLUSIVE)):
-        found = judge_prediction(gain(), {"cola": values, "mrpc": [-5 * v for v in values]}, ["cola", "mrpc"], silent)
-        assert (found.outcome, [cell.outcome for cell in found.cells]) == (outcome, [outcome, why])
-        assert found.mean == found.cells[0].interval, "and doesn't count in the mean"
+        result = judge_prediction(gain(), {"cola": values, "mrpc": [-5 * v for v in values]}, ["cola", "mrpc"], silent)
+        assert (result.outcome, [cell.outcome for cell in result.cells]) == (outcome, [outcome, why])
+        assert result.mean == result.cells[0].interval, "and doesn't count in the mean"
     alone = judge_prediction(gain(), {"mrpc": DOWN}, ["mrpc"], silent)
     assert (alone.outcome, claimed(alone).outcome) == (NOT_TESTABLE, NOT_TESTABLE)
 

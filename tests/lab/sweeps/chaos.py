@@ -77,14 +77,14 @@ class Sweeping:
         parent = self.running().pid
         if kind == "parent":
             return [parent] if len(self.victims("worker")) > 1 else []
-        found = []
+        results = []
         with contextlib.suppress(psutil.Error):
             for process in psutil.Process(parent).children(recursive=True):
                 with contextlib.suppress(psutil.Error):
-                    words = " ".join(process.cmdline())
-                    if ("ipykernel" if kind == "kernel" else "supervised.py") in words:
-                        found.append(process.pid)
-        return found
+                    text = " ".join(process.cmdline())
+                    if ("ipykernel" if kind == "kernel" else "supervised.py") in text:
+                        results.append(process.pid)
+        return results
 
     def kill(self, pid, number):
         """Send the signal; whether there was still somebody to get it."""

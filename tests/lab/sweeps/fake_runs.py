@@ -23,18 +23,18 @@ def config(seed):
 def journal(out, first):
     path = out / "journal"
     lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-    return [words for words in lines if words[0] == first]
+    return [text for text in lines if text[0] == first]
 
 
 def finished(out):
     """How often each run has ended."""
-    return Counter(words[1] for words in journal(out, "done"))
+    return Counter(text[1] for text in journal(out, "done"))
 
 
-def note(out, *words):
+def note(out, *arguments):
     """One line to the journal, in one write."""
     handle = os.open(Path(out) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, (" ".join(map(str, words)) + "\n").encode())
+    os.write(handle, (" ".join(map(str, arguments)) + "\n").encode())
     os.close(handle)
 
 

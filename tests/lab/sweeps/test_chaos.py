@@ -33,67 +33,67 @@ def sweeping(tmp_path):
     code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in chaos.CELLS]
     (experiments / "finetune.md").write_text("\n".join([HEADER, *code]), encoding="utf-8")
     configs = [resolve({"task": "english_sentiment", "protocol": "smoke", "seed": seed}) for seed in range(RUNS)]
-    records = [Record(one, {"value": chaos.value(one["seed"])}) for one in configs]
+    records = [Record(config, {"value": chaos.value(config["seed"])}) for config in configs]
     for record in records:
         write_record(out / "prepared", record)
     environment = {"TMPDIR": str(temporary), MARK: str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
     environment["PYTHONPATH"] = str(Path(isonb.__file__).parents[1])
-    held = chaos.Sweeping(out, configs, environment, experiments)
-    yield held, out, temporary, records
-    if held.process is not None:
-        held.process.kill()
-        held.process.join()
+    stored = chaos.Sweeping(out, configs, environment, experiments)
+    yield stored, out, temporary, records
+    if stored.process is not None:
+        stored.process.kill()
+        stored.process.join()
 
 
 def marked(mark):
     """Processes that come from the sweep."""
-    found = []
+    results = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                results.append(process)
         except (psutil.Error, OSError):
             continue
-    return found
+    return results
 
 
 def complete(out):
     return len(list((out / "records").glob("*.json")))
 
 
-def disturb(held, out, runs, draw):
+def disturb(stored, out, runs, draw):
     """Kill at random; what was killed, as long as there were runs to do."""
     events = []
     while len(events) < KILLS and complete(out) < runs:
         kind = draw.choice(["worker", "worker", "kernel", "kernel", "parent"])
         number = draw.choice(chaos.SIGNALS[kind])
         time.sleep(draw.uniform(0, 0.5))
-        until(lambda kind=kind: held.victims(kind) or complete(out) == runs, 120)
-        if (pids := held.victims(kind)) and held.kill(draw.choice(sorted(pids)), number):
+        until(lambda kind=kind: stored.victims(kind) or complete(out) == runs, 120)
+        if (pids := stored.victims(kind)) and stored.kill(draw.choice(sorted(pids)), number):
             events.append(f"{kind} {number.name}")
     return events
 
 
 @pytest.mark.slow
 def test_twenty_kills_lose_nothing_change_nothing_and_leave_nothing(sweeping, tmp_path):
-    held, out, temporary, records = sweeping
+    stored, out, temporary, records = sweeping
     print(f"ISONB_CHAOS_SEED={SEED}")
-    events = disturb(held, out, len(records), random.Random(SEED))
+    events = disturb(stored, out, len(records), random.Random(SEED))
     print(events)
     assert len(events) == KILLS
     (out / "go").touch()
     for _ in range(5):  # a sweep whose runs were killed ends with failed ones; the next takes them up
-        held.running().join()
-        if held.process.exitcode == 0:
+        stored.running().join()
+        if stored.process.exitcode == 0:
             break
-    assert held.process.exitcode == 0, (out / "sweeps.log").read_text()
+    assert stored.process.exitcode == 0, (out / "sweeps.log").read_text()
     until(lambda: not marked(str(tmp_path)), 10)
     names = sorted(record.run_id for record in records)
     assert sorted(os.listdir(out / "records")) == [f"{name}.json" for name in names]
     assert sorted(os.listdir(out / "notebooks")) == [f"{name}.ipynb" for name in names]
     for record in records:
-        found = read_record(out / "records" / f"{record.run_id}.json")
-        assert (found.status, found.metrics) == ("complete", record.metrics)
-        assert found.series == {name: list(map(tuple, pairs)) for name, pairs in record.series.items()}
+        result = read_record(out / "records" / f"{record.run_id}.json")
+        assert (result.status, result.metrics) == ("complete", record.metrics)
+        assert result.series == {name: list(map(tuple, pairs)) for name, pairs in record.series.items()}
     assert os.listdir(out / "work") == []
     assert os.listdir(temporary) == []

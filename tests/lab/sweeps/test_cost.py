@@ -14,8 +14,8 @@ BERT = "google-bert/bert-base-uncased"
 COLA = {"task": "cola", "model": BERT, "protocol": "full"}
 
 
-def flops(**given):
-    return cost.work(resolve(COLA | given)).flops
+def flops(**options):
+    return cost.work(resolve(COLA | options)).flops
 
 
 def test_forward_counts_what_a_profiler_counts():
@@ -38,10 +38,10 @@ def test_sizes_in_the_table_are_the_models(name):
 def test_a_folder_is_read_and_an_unknown_model_said(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert cost.encoder_size(str(find("tiny").folder)) == cost.EncoderSize(4, 128, 512)
-    found = cost.estimate([COLA | {"model": "nobody/nothing"}])
-    assert found.assumed == ("nobody/nothing",)
-    assert "nobody/nothing" in str(found)
-    assert found.flops == cost.estimate([COLA]).flops
+    result = cost.estimate([COLA | {"model": "nobody/nothing"}])
+    assert result.assumed == ("nobody/nothing",)
+    assert "nobody/nothing" in str(result)
+    assert result.flops == cost.estimate([COLA]).flops
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_methods_cost_what_they_add():
 
 def test_estimates_add_up_and_say_what_they_are():
     two = cost.estimate([COLA, COLA | {"seed": 1}])
-    one = cost.estimate([resolve(COLA)])
+    first = cost.estimate([resolve(COLA)])
     assert two.runs == 2
-    assert two.gpu_hours == pytest.approx(2 * one.gpu_hours)
+    assert two.gpu_hours == pytest.approx(2 * first.gpu_hours)
     assert "within a factor of two or so" in str(two)
     assert cost.estimate([]).cpu_hours == 0
     assert cost.estimate([{"experiment": "synthetic"}]).flops > 1e11

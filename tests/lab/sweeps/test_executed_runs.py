@@ -66,12 +66,12 @@ def outputs(out, run_id):
 
 
 def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
-    told = """
+    report = """
     import os, sys
     os.makedirs(work)
     print([sys.executable, os.getcwd(), os.environ["OMP_NUM_THREADS"], data, work])
     """
-    template(told, WRITE)
+    template(report, WRITE)
     out = tmp_path / "out"
     outcome = execute(prepare(CONFIG, out, data=tmp_path))
     assert (outcome.status, outcome.error, outcome.damaged) == ("finished", "", "")
@@ -102,7 +102,7 @@ FULL = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
 
 
 @pytest.mark.parametrize(
-    ("cells", "status", "words"),
+    ("cells", "status", "text"),
     [
         (
             ["import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))", WRITE],
@@ -112,10 +112,10 @@ FULL = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
         (["import os; os.kill(os.getpid(), 9)"], "failed", "Kernel died"),
     ],
 )
-def test_a_full_disk_and_a_kernel_that_dies(template, tmp_path, cells, status, words):
+def test_a_full_disk_and_a_kernel_that_dies(template, tmp_path, cells, status, text):
     template(*cells)
     outcome = execute(prepare(CONFIG, tmp_path / "out"))
-    assert (outcome.status, words in outcome.error) == (status, True)
+    assert (outcome.status, text in outcome.error) == (status, True)
     assert len(list((tmp_path / "out" / "records").iterdir())) == (status == "failed")
 
 
@@ -165,7 +165,7 @@ def test_gpus_are_those_this_process_may_use(tmp_path, monkeypatch):
     program.write_text("#!/bin/sh\nprintf 'GPU-a\\nGPU-b\\n'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    for given, found in [
+    for inputs, results in [
         (None, ("GPU-a", "GPU-b")),
         ("1", ("GPU-b",)),
         ("", ()),
@@ -173,9 +173,9 @@ def test_gpus_are_those_this_process_may_use(tmp_path, monkeypatch):
         ("MIG-x", ("MIG-x",)),
     ]:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        if given is not None:
-            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
-        assert visible() == found
+        if inputs is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", inputs)
+        assert visible() == results
     program.write_text("#!/bin/sh\necho 'no driver'; exit 9\n")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert visible() == ()
@@ -184,10 +184,10 @@ def test_gpus_are_those_this_process_may_use(tmp_path, monkeypatch):
 def test_a_gpu_is_claimed_once(tmp_path):
     stop = threading.Event()
     with (
-        claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (one, locks),
+        claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (first, locks),
         claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (two, _),
     ):
-        assert {one["CUDA_VISIBLE_DEVICES"], two["CUDA_VISIBLE_DEVICES"]} == {"GPU-a", "GPU-b"}
+        assert {first["CUDA_VISIBLE_DEVICES"], two["CUDA_VISIBLE_DEVICES"]} == {"GPU-a", "GPU-b"}
         assert len(locks) == 1
         stop.set()
         with claimed(["GPU-a", "GPU-b"], stop=stop, folder=tmp_path) as (three, none):

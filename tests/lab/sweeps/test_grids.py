@@ -69,7 +69,7 @@ smoke:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "phrase"),
     [
         ("smoke: [1]", r"smoke, block 1 must be a mapping.*got 1"),
         ("smoke:\n  - task: english_sentiment\n  - task: nope", "smoke, block 2: the task must be"),
@@ -94,9 +94,9 @@ smoke:
         ("smoke: {task: english_sentiment, methods: [{name: none}]}", "Did you mean 'method'"),
     ],
 )
-def test_mistakes_are_told_with_their_place(grid, text, words):
+def test_mistakes_are_told_with_their_place(grid, text, phrase):
     path = grid(text)
-    with pytest.raises(GridError, match=words):
+    with pytest.raises(GridError, match=phrase):
         load_grid(path, "smoke")
 
 

@@ -23,11 +23,11 @@ def test_records_come_in_the_order_asked_for_whatever_the_workers(monkeypatch):
     configs = [BASE | {"seed": seed} for seed in seeds]
     here = run_all(configs, workers=1)
     monkeypatch.setattr(inline, "START", -math.inf)  # whatever a start costs
-    apart = run_all(configs, workers=2)
-    assert tuple(record.config["seed"] for record in apart) == seeds
-    for one, other in zip(here, apart, strict=True):
-        assert dict(one.metrics) == dict(other.metrics)
-        assert one.series == other.series
+    parallel = run_all(configs, workers=2)
+    assert tuple(record.config["seed"] for record in parallel) == seeds
+    for item, other in zip(here, parallel, strict=True):
+        assert dict(item.metrics) == dict(other.metrics)
+        assert item.series == other.series
 
 
 def test_short_runs_start_no_process(monkeypatch):

@@ -30,8 +30,8 @@ def data(tmp_path):
 
 def record(run):
     """Leave the record that a run would: its metrics made up, its fingerprints real."""
-    made = {"data": inputs(run.planned, run.data)}
-    return write_record(run.record.parent, Record(run.planned.config, {"matthews": 0.5}, manifest=made))
+    values = {"data": inputs(run.planned, run.data)}
+    return write_record(run.record.parent, Record(run.planned.config, {"matthews": 0.5}, manifest=values))
 
 
 def test_same_rows_under_another_path_are_one_record(data, tmp_path):
@@ -132,19 +132,19 @@ def configuration(row):
     What a row has no value of is null; a protocol that says nothing else (``first``) leaves it so.
     """
     trained = {"method": {}, "train_examples": None}
-    found = {"synthetic": {}, "finetune": trained, "doses": trained}.get(row["experiment"], {"method": {}})
-    found = {"protocol": "first"} | found
+    result = {"synthetic": {}, "finetune": trained, "doses": trained}.get(row["experiment"], {"method": {}})
+    result = {"protocol": "first"} | result
     for name, value in row.items():
         if name.startswith(("metric.", "manifest.")) or name in ("run_id", "status", "error") or pd.isna(value):
             continue
         value = yaml.safe_load(value) if isinstance(value, str) and re.fullmatch(r"True|False|-?\d+", value) else value
         value = value.item() if hasattr(value, "item") else value
-        (found["method"] if name.startswith("method.") else found)[name.removeprefix("method.")] = value
-    return found
+        (result["method"] if name.startswith("method.") else result)[name.removeprefix("method.")] = value
+    return result
 
 
 def test_recorded_runs_keep_their_ids():
     tables = [pd.read_parquet(file) for file in sorted(FOLDER.glob("*/runs.parquet"))]
-    found = {row["run_id"]: plan(configuration(row)).run_id for table in tables for row in table.to_dict("records")}
-    assert len(found) > 400
-    assert [(was, now) for was, now in found.items() if was != now] == []
+    result = {row["run_id"]: plan(configuration(row)).run_id for table in tables for row in table.to_dict("records")}
+    assert len(result) > 400
+    assert [(was, now) for was, now in result.items() if was != now] == []

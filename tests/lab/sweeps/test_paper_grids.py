@@ -77,9 +77,9 @@ def runs(name, size):
     return tuple(load_grid(FOLDER / f"{name}.yaml", size))
 
 
-def configs(name, size, **wanted):
-    found = [run.config for run in runs(name, size)]
-    return [config for config in found if all(config.get(key) == value for key, value in wanted.items())]
+def configs(name, size, **expected):
+    results = [run.config for run in runs(name, size)]
+    return [config for config in results if all(config.get(key) == value for key, value in expected.items())]
 
 
 def test_every_grid_is_counted():
@@ -94,17 +94,17 @@ def test_every_grid_is_counted():
     ids=["-".join(key) for key in COUNTS],
 )
 def test_every_run_resolves_and_the_counts_are_right(name, size):
-    found = runs(name, size)
-    assert len(found) == len({run.run_id for run in found}) == COUNTS[name, size]
-    if len(found) < 10_000:
-        estimate = cost.estimate(found)
-        assert (estimate.runs, estimate.assumed) == (len(found), ())
+    result = runs(name, size)
+    assert len(result) == len({run.run_id for run in result}) == COUNTS[name, size]
+    if len(result) < 10_000:
+        estimate = cost.estimate(result)
+        assert (estimate.runs, estimate.assumed) == (len(result), ())
         assert 0 < estimate.gpu_hours < 200
 
 
 def test_the_smallest_size_has_every_method_on_every_kind_of_task_and_needs_nothing():
-    found = {(config["method"]["name"], TASKS[config["task"]].kind) for config in configs("baselines", "smoke")}
-    assert found == {(name, kind) for name in methods() for kind in KINDS}
+    result = {(config["method"]["name"], TASKS[config["task"]].kind) for config in configs("baselines", "smoke")}
+    assert result == {(name, kind) for name in methods() for kind in KINDS}
     for name in (*PAPERS, "baselines", "istar_search"):
         for config in configs(name, "smoke"):
             if config["experiment"] != "synthetic":
@@ -133,9 +133,9 @@ def test_istar_takes_weight_and_zeta_of_each_cell_from_the_paper():
 def test_shrink_the_longest_is_trained_as_printed():
     for row in hyperparameters("shrink_the_longest", scope="Table 1").itertuples():
         model = {"bert-base-uncased": "google-bert/", "roberta-base": "FacebookAI/"}[row.model] + row.model
-        found = configs("shrink_the_longest", "paper", model=model, task=row.task.lower())
-        assert len(found) == 15
-        assert {config[row.parameter] for config in found} == {float(row.value)}
+        result = configs("shrink_the_longest", "paper", model=model, task=row.task.lower())
+        assert len(result) == 15
+        assert {config[row.parameter] for config in result} == {float(row.value)}
     for config in configs("shrink_the_longest", "paper"):
         assert config["batch_size"] == 64
         assert config["batch_size"] // config["accumulation"] == 8

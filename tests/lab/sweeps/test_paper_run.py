@@ -45,9 +45,9 @@ def paper():
 
 def test_the_grid_needs_the_papers_models_by_their_ids(paper, stand_ins, monkeypatch):
     monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
-    wanted = needs(paper, stand_ins / "data")
-    assert {need.name for need in wanted if need.kind == "model"} == set(IDS)
-    assert all(need.there for need in wanted)
+    expected = needs(paper, stand_ins / "data")
+    assert {need.name for need in expected if need.kind == "model"} == set(IDS)
+    assert all(need.there for need in expected)
 
 
 @pytest.mark.slow
@@ -63,8 +63,8 @@ def test_the_command_runs_a_block_of_the_paper_grid(stand_ins, monkeypatch, caps
     out = tmp_path / "out"
     command = ["sweep", str(grid), "--size", "paper", "--data", str(stand_ins / "data"), "--out", str(out)]
     assert main([*command, "--workers", "1"]) == 0
-    told = capsys.readouterr().out
-    assert told.index("estimate") < told.index("isonb collect")
+    output = capsys.readouterr().out
+    assert output.index("estimate") < output.index("isonb collect")
     (record,) = scan(out / "records").records.values()
     assert record.status == "complete"
     assert record.config["model"] == "google-bert/bert-base-uncased"

@@ -81,9 +81,9 @@ def cluster(out, hangs=None):
 
 
 def check_each_once(out, runs=RUNS):
-    found = scan(out / "records")
-    assert len(found.complete()) == runs
-    assert found.damaged == []
+    result = scan(out / "records")
+    assert len(result.complete()) == runs
+    assert result.damaged == []
     assert max(finished(out).values()) == 1
 
 
@@ -92,15 +92,15 @@ def test_a_cluster_gives_the_run_of_a_lost_worker_to_another(out, driver):
     with cluster(out, HANGS) as scheduler:
         sweeping = driver(scheduler=scheduler, runs=8)
         victim = prepare(config(HANGS), out).run_id
-        begun = until(lambda: [words for words in journal(out, "start") if words[1] == victim])
+        begun = until(lambda: [phrase for phrase in journal(out, "start") if phrase[1] == victim])
         ((_, _, process, worker),) = begun
         os.kill(int(worker), signal.SIGKILL)
         until(lambda: gone(int(process)), 20)  # the run goes with it
         assert sweeping.wait(60) == 0, (out / "driver.log").read_text()
-        assert [words[3] for words in journal(out, "start") if words[1] == victim][1] != worker
+        assert [message[3] for message in journal(out, "start") if message[1] == victim][1] != worker
     check_each_once(out, 8)
-    told = (out / "driver.log").read_text()  # an outcome lost with its worker is asked for again: its record is there
-    assert re.search(r"^8 runs: \d finished(, \d already there)?\.$", told, re.MULTILINE)
+    text = (out / "driver.log").read_text()  # an outcome lost with its worker is asked for again: its record is there
+    assert re.search(r"^8 runs: \d finished(, \d already there)?\.$", text, re.MULTILINE)
 
 
 def test_a_killed_local_sweep_goes_on_where_it_was(out, driver):
@@ -108,7 +108,7 @@ def test_a_killed_local_sweep_goes_on_where_it_was(out, driver):
     until(lambda: len(finished(out)) >= 4)
     os.kill(first.pid, signal.SIGKILL)  # not its group: its runs must notice by themselves
     first.wait(30)
-    until(lambda: all(gone(int(words[2])) for words in journal(out, "start")), 10)
+    until(lambda: all(gone(int(text[2])) for text in journal(out, "start")), 10)
     assert driver(seconds=0.01).wait(60) == 0
     check_each_once(out)
 
@@ -118,10 +118,10 @@ def test_ctrl_c_kills_what_runs_and_reports(out, driver):
     until(lambda: len(journal(out, "start")) == 2)
     os.kill(first.pid, signal.SIGINT)
     assert first.wait(30) == 130
-    assert all(gone(int(words[2])) for words in journal(out, "start"))
-    told = (out / "driver.log").read_text()
-    assert "20 stopped" in told
-    assert "goes on from here" in told
+    assert all(gone(int(phrase[2])) for phrase in journal(out, "start"))
+    text = (out / "driver.log").read_text()
+    assert "20 stopped" in text
+    assert "goes on from here" in text
     assert not list((out / "records").glob("*.json"))
 
 
@@ -136,10 +136,10 @@ def test_one_bad_run_leaves_the_others_alone(out):
     report = sweep([config(seed) for seed in (0, 1, 2, 3, 4, 5, 0)], out, workers=2, **options)
     assert [o.status for o in report.outcomes] == ["finished", "failed", "not recorded", "failed", "failed", "finished"]
     assert report.exit_code == 1
-    told = str(report)
-    assert "6 runs: 2 finished, 3 failed, 1 not recorded." in told
-    for words in ("ValueError: the loss must be finite; got nan", "No space left", "SIGKILL", "without a record"):
-        assert words in told
+    result = str(report)
+    assert "6 runs: 2 finished, 3 failed, 1 not recorded." in result
+    for text in ("ValueError: the loss must be finite; got nan", "No space left", "SIGKILL", "without a record"):
+        assert text in result
     failed = read_record(out / "records" / f"{report.outcomes[1].run_id}.json")
     assert (failed.status, failed.error) == ("failed", "ValueError: the loss must be finite; got nan")
     assert failed.manifest["seed"] == 1
@@ -179,11 +179,11 @@ def test_status_tells_what_is_running_and_what_is_left(out):
     assert str(status(out)) == "0 complete, 0 failed, 0 damaged, 0 running, 0 pending."
     with file_lock([job.lock]):
         assert execute(job, wait=False).status == "busy"
-        found = status(out, [config(0), config(1)])
-        assert (found.running, len(found.pending)) == ((job.run_id,), 1)
+        result = status(out, [config(0), config(1)])
+        assert (result.running, len(result.pending)) == ((job.run_id,), 1)
     assert execute(job).status == "finished"
-    found = status(out, [config(0), config(1)])
-    assert (found.complete, found.running, len(found.pending)) == ((job.run_id,), (), 1)
+    result = status(out, [config(0), config(1)])
+    assert (result.complete, result.running, len(result.pending)) == ((job.run_id,), (), 1)
 
 
 def test_a_disk_that_refuses_everything_is_an_outcome(out, tmp_path):
@@ -215,9 +215,9 @@ def test_no_scheduler_is_an_error_before_anything_starts(out, monkeypatch):
 def test_a_local_sweep_listens_to_nobody(out, driver):
     sweeping = driver(scheduler="local", seconds=600, runs=2)
     until(lambda: len(journal(out, "start")) == 2)
-    runs = [psutil.Process(int(words[2])) for words in journal(out, "start")]
-    listening = [one for process in (psutil.Process(sweeping.pid), *runs) for one in process.net_connections("inet")]
-    assert [one.laddr for one in listening if one.status == psutil.CONN_LISTEN] == []
+    runs = [psutil.Process(int(text[2])) for text in journal(out, "start")]
+    listening = [item for process in (psutil.Process(sweeping.pid), *runs) for item in process.net_connections("inet")]
+    assert [entry.laddr for entry in listening if entry.status == psutil.CONN_LISTEN] == []
 
 
 def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, capsys, monkeypatch):
@@ -225,11 +225,11 @@ def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, capsys,
 
     monkeypatch.setattr("isonb_lab.sweeps.sweep.WORKER_POLL_S", 0.1)
     monkeypatch.setenv("FAKE_SECONDS", "0")
-    told = []
+    result = []
     with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
 
         def join():
-            until(lambda: told.append(capsys.readouterr().err) or "No worker at inproc://" in "".join(told))
+            until(lambda: result.append(capsys.readouterr().err) or "No worker at inproc://" in "".join(result))
             cluster.scale(1)
 
         joining = threading.Thread(target=join)
@@ -238,8 +238,8 @@ def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, capsys,
         report = sweep([config(0), config(1)], out, scheduler=cluster.scheduler_address, **options)
         joining.join()
     assert [o.status for o in report.outcomes] == ["finished", "finished"]
-    assert "".join(told).count("No worker at") == 1
-    assert "dask worker" in "".join(told)
+    assert "".join(result).count("No worker at") == 1
+    assert "dask worker" in "".join(result)
 
 
 def test_dask_gives_out_again_what_somebody_ended(out, monkeypatch):
@@ -256,11 +256,11 @@ def test_dask_gives_out_again_what_somebody_ended(out, monkeypatch):
     assert len(journal(out, "start")) == 2
 
 
-def leave(run, words):
+def leave(run, text):
     """What a run has on disk while it is at work: checkpoints, an unfinished notebook, a torn record."""
     (run.work / "checkpoint-1").mkdir(parents=True)
     run.notebook.parent.mkdir(exist_ok=True)
-    run.unfinished.write_text(words)
+    run.unfinished.write_text(text)
     torn = run.record.with_name(f".{run.record.name}.x7s.part")
     torn.write_text("{")
     return torn

@@ -38,10 +38,12 @@ def test_the_recorded_linear_head_gains_beyond_chance_and_its_hypothesis_is_open
     assert (len(turned), set(turned["pool"])) == (15 * 2 * 3, set(DIAL.POOLS))
     won, lost = (turned["gain_low"] > 0).sum(), (turned["gain_high"] < 0).sum()
     assert won > 3 * 0.025 * len(turned) > lost
-    words = {one.name: one.word for one in DIAL.judge({name: DIAL.read(name) for name in ("scores", "best", "parts")})}
-    assert (words["H4"], words["H6"]) == ("as expected", "open")
+    text = {
+        part.name: part.word for part in DIAL.judge({name: DIAL.read(name) for name in ("scores", "best", "parts")})
+    }
+    assert (text["H4"], text["H6"]) == ("as expected", "open")
 
 
 def test_search_is_advised_on_no_encoder():
-    readers = {one["reader"] for one in figures.advice(DIAL.read("scores"), DIAL.LAYERS)}
+    readers = {layer["reader"] for layer in figures.advice(DIAL.read("scores"), DIAL.LAYERS)}
     assert readers == {"similarity", "threshold", "neighbours", "linear head"}

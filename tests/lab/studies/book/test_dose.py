@@ -13,7 +13,7 @@ TIMES = (0.1, 0.35, 0.7, 1.4, 2.5, 4.5)  # of the plain isotropy, 0.1
 def rows(method, weight, times, gain, seeds=range(1, 11), spread=0.002):
     """Runs of one level: isotropy and score scattered about their means, the same scatter at every call."""
     noise = np.linspace(-1, 1, 10)[: len(list(seeds))]
-    own = np.random.default_rng(abs(int(1000 * weight)) + (method == "istar")).permutation(noise)
+    draws = np.random.default_rng(abs(int(1000 * weight)) + (method == "istar")).permutation(noise)
     return pd.DataFrame(
         {
             "task": "task",
@@ -25,7 +25,7 @@ def rows(method, weight, times, gain, seeds=range(1, 11), spread=0.002):
             "metric.end.tokens.isoscore_all_layers": 0.1 * times * (1 + 0.02 * noise),
             "metric.end.cls.isoscore_unbiased": 0.1 * times * (1 + 0.02 * noise),
             "metric.end.features.isoscore_unbiased": 0.001 * (1 + 0.02 * noise),
-            "score": 0.9 + 0.01 * gain + spread * own + 0.01 * noise,
+            "score": 0.9 + 0.01 * gain + spread * draws + 0.01 * noise,
             "majority": 0.5,
             "metric": "accuracy",
             "rows": 2000,
@@ -33,7 +33,7 @@ def rows(method, weight, times, gain, seeds=range(1, 11), spread=0.002):
     )
 
 
-def made(gains, **changes):
+def result(gains, **changes):
     treated = [
         rows(method, (i + 1 if times > 1 else -i - 1), times, gain, **changes)
         for method, _ in STUDY.PLACES.values()
@@ -44,7 +44,7 @@ def made(gains, **changes):
 
 
 def outcomes(gains, **changes):
-    return {one.name: one.outcome for one in STUDY.hypotheses(STUDY.levels(made(gains, **changes), "tokens"))}
+    return {token.name: token.outcome for token in STUDY.hypotheses(STUDY.levels(result(gains, **changes), "tokens"))}
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_hypotheses_follow_the_gains(gains, expected):
 
 
 def test_what_the_seeds_could_not_have_shown_stays_open():
-    said = outcomes((0, 0, 0, 0, 0, 0), spread=0.08)
-    assert said == {"D1": "holds", "D2": "open", "D3": "open", "D4": "open", "D5": "open"}
+    text = outcomes((0, 0, 0, 0, 0, 0), spread=0.08)
+    assert text == {"D1": "holds", "D2": "open", "D3": "open", "D4": "open", "D5": "open"}
 
 
 def test_gains_are_those_of_scipys_paired_test_with_holms_correction_over_twelve():
-    runs = made((-5, -0.3, 0, 0, -0.2, -5))
+    runs = result((-5, -0.3, 0, 0, -0.2, -5))
     table = STUDY.levels(runs, "tokens").set_index("weight")
     plain = runs[runs["place"] == "plain"].set_index("seed")["score"]
     tests = {}
@@ -80,7 +80,7 @@ def test_gains_are_those_of_scipys_paired_test_with_holms_correction_over_twelve
 
 
 def test_levels_enough_apart_that_do_not_reach_far_enough_contradict_nothing():
-    table = STUDY.levels(made((0, 0, 0, 0, 0, 0)), "tokens")
+    table = STUDY.levels(result((0, 0, 0, 0, 0, 0)), "tokens")
     first = STUDY.hypotheses(table[table["times"] < 4].assign(times=lambda t: t["times"].clip(lower=0.2)))
     assert first == []  # one level is missing
     near = table.assign(times=table["times"].clip(upper=3.9))
@@ -90,7 +90,7 @@ def test_levels_enough_apart_that_do_not_reach_far_enough_contradict_nothing():
 
 
 def test_a_level_without_all_its_seeds_is_no_level_and_six_are_needed():
-    runs = made((-5, -2, 0, 0, -2, -5))
+    runs = result((-5, -2, 0, 0, -2, -5))
     cut = runs[~((runs["weight"] == 6) & (runs["place"] == "tokens") & (runs["seed"] == 4))]
     table = STUDY.levels(cut, "tokens")
     assert sorted(table["weight"]) == [-3, -2, -1, 0, 4, 5]
@@ -105,26 +105,26 @@ def test_levels_that_overlap_are_not_apart():
 
 def test_a_level_is_near_only_if_it_is_so_whichever_run_is_left_out():
     """One run of ten at 2.05 times the plain isotropy lifts the mean of nine at 0.35 to 0.52."""
-    runs = made((-5, -2, -3, 0, -2, -5))
+    runs = result((-5, -2, -3, 0, -2, -5))
     level = (runs["weight"] == -3) & (runs["place"] == "tokens")
     tokens = "metric.end.tokens.isoscore_all_layers"
     calm = runs.assign(**{tokens: runs[tokens].mask(level, 0.052)})
     lifted = runs.assign(**{tokens: runs[tokens].mask(level, 0.035).mask(level & (runs["seed"] == 1), 0.205)})
-    said = [STUDY.hypotheses(STUDY.levels(one, "tokens"))[4] for one in (calm, lifted)]
-    assert [one.outcome for one in said] == ["contradicted", "open"]
-    assert said[1].why.startswith("0.65: no level near it")
+    text = [STUDY.hypotheses(STUDY.levels(item, "tokens"))[4] for item in (calm, lifted)]
+    assert [entry.outcome for entry in text] == ["contradicted", "open"]
+    assert text[1].why.startswith("0.65: no level near it")
     table = STUDY.levels(lifted, "tokens").set_index("weight")
     assert table.loc[-3, "times least"] == pytest.approx(0.35, rel=0.01)
 
 
 def test_what_the_head_reads_is_told_beside_what_was_moved():
-    table = STUDY.levels(made((0, 0, 0, 0, 0, 0)), "tokens")
+    table = STUDY.levels(result((0, 0, 0, 0, 0, 0)), "tokens")
     assert table["read"].tolist() == pytest.approx([1 + 127 * 0.001] * 7)
     assert (table["read high"] > table["read"]).all()
 
 
 def test_the_search_has_single_runs_in_order_of_isotropy():
-    runs = made((0, 0, 0, 0, 0, 0))
+    runs = result((0, 0, 0, 0, 0, 0))
     tried = STUDY.search(pd.concat([runs, runs[runs["seed"] == 1].assign(seed=0)], ignore_index=True), "[CLS]")
     assert set(tried["seed"]) == {0}
     assert set(tried["place"]) == {"[CLS]", "plain"}

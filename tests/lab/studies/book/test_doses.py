@@ -31,7 +31,7 @@ def layer_of(folder, **options):
                 series[f"{name}.isoscore"] = [(0, 0.002), (6, 0.004), (12, 0.008), (18, 0.02 + seed / 10000)]
         metrics = {"accuracy": 0.8 + seed * 0.001, "baseline.accuracy": 0.5}
         records.append(record(base | {"seed": seed}, metrics, series))
-    planned = [PlannedCell(columns_of(one.config)) for one in records]
+    planned = [PlannedCell(columns_of(item.config)) for item in records]
     return Study.of(layer_doses.DESIGN, planned, folder, {"SST-2": records})
 
 
@@ -44,20 +44,20 @@ def test_a_task_that_nothing_learned_says_nothing_of_scores(layer, tmp_path):
     assert layer.unlearned("SST-2") is None
     few = layer_of(tmp_path, eval_examples=10)  # 0.8 of 10 rows may be the majority baseline's luck
     assert few.unlearned("SST-2") is Reason.UNLEARNED
-    found = {one.claim.number: one.outcome for one in few.verdicts()}
-    assert found["end"] == found["penalty"] == found["owed"] == NOT_TESTABLE
-    assert found["shape"] != NOT_TESTABLE, "IsoScore needs no task"
+    result = {verdict.claim.number: verdict.outcome for verdict in few.verdicts()}
+    assert result["end"] == result["penalty"] == result["owed"] == NOT_TESTABLE
+    assert result["shape"] != NOT_TESTABLE, "IsoScore needs no task"
 
 
 def test_the_state_that_is_kept_is_the_best_one_before_patience_ends(layer):
-    found = layer_doses.changes(layer)
-    assert len(found) == 27
-    assert set(found.epoch) == {2}
-    assert set(found["update"]) == {12}
-    joint = found[(found.loss == "joint") & (found.rate == "1e-03")]
+    result = layer_doses.changes(layer)
+    assert len(result) == 27
+    assert set(result.epoch) == {2}
+    assert set(result["update"]) == {12}
+    joint = result[(result.loss == "joint") & (result.rate == "1e-03")]
     assert joint.score.tolist() == pytest.approx([0.001, 0.002, 0.003])
     assert joint.isoscore.tolist() == pytest.approx([0.006] * 3)
-    alone = found[found.loss == "isotropy"]
+    alone = result[result.loss == "isotropy"]
     assert alone.score_end.max() < -0.29
 
 

@@ -28,8 +28,10 @@ def study():
     plan = pd.DataFrame(planned, columns=["suite", "arm", "seed"])
     plan["cell"] = [f"seed {seed}" for *_, seed in planned]
     plan["run_id"] = (plan["arm"] + plan["seed"].astype(str)).where(lambda ids: ids.isin(set(runs["run_id"])))
-    held = [(seed, step, 0.8 + 0.01 * step + 0.001 * seed * (step == 5)) for seed in range(1, 7) for step in (3, 4, 5)]
-    series = pd.DataFrame(held, columns=["seed", "step", "value"]).sample(frac=1, random_state=0)
+    stored = [
+        (seed, step, 0.8 + 0.01 * step + 0.001 * seed * (step == 5)) for seed in range(1, 7) for step in (3, 4, 5)
+    ]
+    series = pd.DataFrame(stored, columns=["seed", "step", "value"]).sample(frac=1, random_state=0)
     series = series.assign(name="step.validation.pearson", suite="STS-B", arm=PLAIN, run_id="")
     return Study(methods.DESIGN, runs, series, plan)
 
@@ -54,9 +56,9 @@ def test_the_seeds_are_those_of_the_spread_in_the_first_five(study):
 
 
 def test_what_the_last_pass_gained(study):
-    found = methods.last_pass(study, "STS-B")
+    result = methods.last_pass(study, "STS-B")
     want = stats.ttest_1samp(0.01 + 0.001 * np.arange(1, 7), 0).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx(tuple(want))
+    assert (result.low, result.high) == pytest.approx(tuple(want))
 
 
 def test_how_much_rounder_a_method_leaves_the_vectors_that_it_acts_on(study):

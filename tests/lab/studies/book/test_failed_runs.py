@@ -18,34 +18,37 @@ def runs(head_to_head):
 
 
 def test_three_regularisers_never_failed_where_plain_training_did_in_four_of_ten(runs):
-    found = prevented(runs)
-    assert found.arms == (COSREG, SOFTDECAY, SPECTRUM)
-    for share, count, n in ((found.methods, 0, 30), (found.plain, 4, 10)):
+    result = prevented(runs)
+    assert result.arms == (COSREG, SOFTDECAY, SPECTRUM)
+    for share, count, n in ((result.methods, 0, 30), (result.plain, 4, 10)):
         exact = stats.binomtest(count, n).proportion_ci(method="exact")
         assert (share.estimate, share.n) == (count / n, n)
         assert (share.low, share.high) == pytest.approx((exact.low, exact.high))
-    assert found.p == pytest.approx(stats.fisher_exact([[0, 30], [4, 6]]).pvalue)
+    assert result.p == pytest.approx(stats.fisher_exact([[0, 30], [4, 6]]).pvalue)
 
 
 def test_cosreg_against_plain_training_with_new_seeds():
     runs = scored(recorded("evidence_head_to_head").runs)
     chance = 0.5 + 1.96 * (0.25 / runs["rows"].iloc[0]) ** 0.5  # of two classes alike
     lost = runs[(runs["metric.accuracy"] <= chance)].groupby("method.name").size()
-    found = failed_runs.with_new_seeds()
-    assert [round(one.estimate * one.n) for one in (found.methods, found.plain)] == [lost["cosreg"], lost["none"]]
+    result = failed_runs.with_new_seeds()
+    assert [round(method.estimate * method.n) for method in (result.methods, result.plain)] == [
+        lost["cosreg"],
+        lost["none"],
+    ]
     assert set(runs["seed"]) == set(range(11, 41))
     table = [[lost["cosreg"], 30 - lost["cosreg"]], [lost["none"], 30 - lost["none"]]]
-    assert found.p == pytest.approx(stats.fisher_exact(table).pvalue)
+    assert result.p == pytest.approx(stats.fisher_exact(table).pvalue)
 
 
 def test_what_cosreg_gains_with_new_seeds_and_where_neither_failed():
     """Against a table of the recording and scipy; the settings are those of the cell of the head to head."""
     wide = recorded("evidence_head_to_head").runs.pivot(index="seed", columns="method.name", values="metric.accuracy")
-    found = failed_runs.gains_with_new_seeds()
-    assert found["gain"].to_dict() == pytest.approx((100 * (wide["cosreg"] - wide["none"])).to_dict())
+    result = failed_runs.gains_with_new_seeds()
+    assert result["gain"].to_dict() == pytest.approx((100 * (wide["cosreg"] - wide["none"])).to_dict())
     lost = (wide <= 0.549).any(axis=1)  # 0.5 and what 400 rows of two classes explain
-    assert found["failed"].to_dict() == lost.to_dict()
-    assert len(found) == 30
+    assert result["failed"].to_dict() == lost.to_dict()
+    assert len(result) == 30
 
 
 def test_the_runs_with_new_seeds_have_the_settings_of_the_head_to_head(head_to_head):
@@ -78,11 +81,11 @@ def test_the_unsteady_tasks_are_those_on_which_a_plain_run_failed(runs, head_to_
 def test_an_arm_that_lacks_a_task_or_failed_once_is_none_of_those_that_never_did():
     counts = {PLAIN: {"a": 3, "b": 1}, "x": {"a": 0, "b": 0}, "y": {"a": 0}, "z": {"a": 0, "b": 1}}
     cells = [(suite, arm, count) for arm, part in counts.items() for suite, count in part.items()]
-    made = pd.DataFrame(
+    result = pd.DataFrame(
         [(suite, arm, seed, seed < count) for suite, arm, count in cells for seed in range(5)],
         columns=["suite", "arm", "seed", "failed"],
     )
-    found = prevented(made)
-    assert (found.arms, found.methods.n, found.plain.estimate) == (("x",), 10, 0.4)
-    nobody = prevented(made[made["arm"].isin([PLAIN, "z"])])
+    outcome = prevented(result)
+    assert (outcome.arms, outcome.methods.n, outcome.plain.estimate) == (("x",), 10, 0.4)
+    nobody = prevented(result[result["arm"].isin([PLAIN, "z"])])
     assert (nobody.arms, nobody.methods.n, nobody.methods.high, nobody.p) == ((), 0, 1.0, 1.0)

@@ -21,7 +21,7 @@ BASE = {"task": "sst2", "model": "minilm"}
 
 
 @pytest.mark.parametrize(
-    ("given", "arm", "setting"),
+    ("inputs", "arm", "setting"),
     [
         ({"learning_rate": 5e-5}, PLAIN, "rate = 5e-05"),
         ({"method": {"name": "istar", "weight": -0.3}}, versus.LOWER, "λ = -0.3"),
@@ -30,18 +30,18 @@ BASE = {"task": "sst2", "model": "minilm"}
         ({"method": "isobn"}, versus.ISOBN, "β = 0.5"),
     ],
 )
-def test_the_tuned_setting_in_words(given, arm, setting):
-    settings = columns_of(resolve(BASE | {"method": "none"} | given))
+def test_the_tuned_setting_in_words(inputs, arm, setting):
+    settings = columns_of(resolve(BASE | {"method": "none"} | inputs))
     assert (versus.arm_of(settings), versus.setting(settings)) == (arm, setting)
 
 
 def runs_by_cell(grid):
     """The settings of the runs that a grid asks for, by task and arm."""
-    found = defaultdict(list)
+    results = defaultdict(list)
     for run in load_grid(grid, "small"):
         settings = columns_of(run.config)
-        found[task_and_encoder(settings), versus.arm_of(settings)].append(settings)
-    return found
+        results[task_and_encoder(settings), versus.arm_of(settings)].append(settings)
+    return results
 
 
 def test_every_method_has_three_tries_and_the_published_one_is_the_first():
@@ -69,28 +69,28 @@ def test_the_plan_keeps_to_what_the_holdout_chose():
 
 
 def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs(head_to_head):
-    here, there = (versus.chosen(load_study(design)) for design in (versus.TUNING, versus.TUNING_ELSEWHERE))
-    apart = {cell: words for cell, words in there.items() if words != here[cell]}
+    here, second = (versus.chosen(load_study(design)) for design in (versus.TUNING, versus.TUNING_ELSEWHERE))
+    differing = {cell: text for cell, text in second.items() if text != here[cell]}
     planned = runs_by_cell("head_to_head_other_choice")
-    assert {cell: versus.setting(runs[0]) for cell, runs in planned.items() if cell[1] != PLAIN} == apart
+    assert {cell: versus.setting(runs[0]) for cell, runs in planned.items() if cell[1] != PLAIN} == differing
     plain = load_study(versus.OTHER_CHOICE).plan.query("arm == @PLAIN")["run_id"]
     assert set(plain) <= set(head_to_head.runs["run_id"])
 
 
 def test_all_runs_are_recorded_and_all_are_of_one_kind_of_processor():
     """The same run ends elsewhere on another kind; the tuning is of the same kind, too."""
-    found = [load_study(design) for design in (versus.DESIGN, versus.TUNING, versus.OTHER_CHOICE)]
-    assert not any(study.absent for study in found)
-    assert pd.concat([processor_kinds(study.runs) for study in found]).nunique() == 1
+    results = [load_study(design) for design in (versus.DESIGN, versus.TUNING, versus.OTHER_CHOICE)]
+    assert not any(study.absent for study in results)
+    assert pd.concat([processor_kinds(study.runs) for study in results]).nunique() == 1
 
 
 def test_all_comparisons_are_tested_together(head_to_head):
     """48 of them; the two without a working setting are no tests."""
-    found = comparing.against_plain(head_to_head, versus.METHODS)
-    assert set(found.arm) == set(versus.METHODS)
-    tested = found[found.p.notna()]
-    assert (len(found), len(tested)) == (48, 46)
-    assert set(found[found.p.isna()].outcome) == {NO_SETTING}
+    result = comparing.against_plain(head_to_head, versus.METHODS)
+    assert set(result.arm) == set(versus.METHODS)
+    tested = result[result.p.notna()]
+    assert (len(result), len(tested)) == (48, 46)
+    assert set(result[result.p.isna()].outcome) == {NO_SETTING}
     raw = sorted(float(stats.ttest_1samp(gains(head_to_head, row), 0).pvalue) for row in tested.itertuples())
     assert tested.p.min() == pytest.approx(raw[0] * 46, rel=1e-6)
     clear = tested[tested.outcome != comparing.OPEN]

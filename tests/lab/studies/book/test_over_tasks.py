@@ -37,27 +37,27 @@ def study(tmp_path):
         suite: [record(task, method, seed) for method in ("none", *GAINS) for seed in (1, 2, 3)]
         for suite, task in zip(SUITES, TASKS, strict=True)
     }
-    planned = [PlannedCell(flat(one.config)) for records in live.values() for one in records]
+    planned = [PlannedCell(flat(item.config)) for records in live.values() for item in records]
     return Study.of(versus.DESIGN, planned, tmp_path, live)
 
 
 def test_the_gains_of_a_seed_are_averaged_in_units_of_what_training_adds(study):
-    found = over_tasks(study).set_index("arm")
-    assert list(found.index) == ["IsoBN", "CosReg"]
+    result = over_tasks(study).set_index("arm")
+    assert list(result.index) == ["IsoBN", "CosReg"]
     for arm, method in (("CosReg", "cosreg"), ("IsoBN", "isobn")):
-        row, known = found.loc[arm], stats.ttest_1samp(GAINS[method], 0)
+        row, reference = result.loc[arm], stats.ttest_1samp(GAINS[method], 0)
         assert (row.tasks, row.n) == (2, 3)  # plain runs of the third failed
         assert row["mean"] == pytest.approx(sum(GAINS[method]) / 3)
-        interval = known.confidence_interval(0.95)
+        interval = reference.confidence_interval(0.95)
         assert (row.low, row.high) == pytest.approx((interval.low, interval.high))
     raw = sorted(float(stats.ttest_1samp(values, 0).pvalue) for values in GAINS.values())
-    assert found.p.min() == pytest.approx(2 * raw[0])
-    assert found.outcome.to_dict() == {"IsoBN": comparing.OPEN, "CosReg": comparing.ABOVE}
+    assert result.p.min() == pytest.approx(2 * raw[0])
+    assert result.outcome.to_dict() == {"IsoBN": comparing.OPEN, "CosReg": comparing.ABOVE}
 
 
 def test_a_task_without_a_working_setting_is_none_of_a_method(study):
-    found = over_tasks(replace(study, no_setting=frozenset({("CosReg", SUITES[0])}))).set_index("arm")
-    assert found["tasks"].to_dict() == {"IsoBN": 2, "CosReg": 1}
+    result = over_tasks(replace(study, no_setting=frozenset({("CosReg", SUITES[0])}))).set_index("arm")
+    assert result["tasks"].to_dict() == {"IsoBN": 2, "CosReg": 1}
 
 
 def test_what_one_task_carries_is_no_outcome_of_all(tmp_path):
@@ -71,7 +71,7 @@ def test_what_one_task_carries_is_no_outcome_of_all(tmp_path):
         ]
         for suite, task in zip(SUITES[:2], TASKS[:2], strict=True)
     }
-    planned = [PlannedCell(flat(one.config)) for records in live.values() for one in records]
+    planned = [PlannedCell(flat(item.config)) for records in live.values() for item in records]
     (row,) = over_tasks(Study.of(versus.DESIGN, planned, tmp_path, live)).to_dict("records")
     assert row["low"] > 0
     assert row["p"] < 0.05
@@ -85,7 +85,7 @@ def test_tasks_on_which_plain_training_failed_once_are_left_out(head_to_head):
 
 def test_over_all_tasks_no_method_is_clearly_above_or_below(head_to_head):
     """I-STAR (lower) loses a tenth of what training adds, and MRPC alone carries that."""
-    found = over_tasks(head_to_head).set_index("arm")
-    assert set(found["outcome"]) == {comparing.OPEN}
-    assert found["carried"].to_dict() == dict.fromkeys(found.index, "") | {versus.LOWER: "MRPC"}
-    assert found.loc[versus.LOWER, "p"] < 0.05
+    result = over_tasks(head_to_head).set_index("arm")
+    assert set(result["outcome"]) == {comparing.OPEN}
+    assert result["carried"].to_dict() == dict.fromkeys(result.index, "") | {versus.LOWER: "MRPC"}
+    assert result.loc[versus.LOWER, "p"] < 0.05

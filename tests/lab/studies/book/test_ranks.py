@@ -27,19 +27,19 @@ def mean_correlation(x, y):
 
 
 def test_each_task_has_scipys_correlation():
-    found = association(table(X), table(Y))
-    assert list(found.each) == list(TASKS)
-    assert list(found.each.values()) == pytest.approx(
+    result = association(table(X), table(Y))
+    assert list(result.each) == list(TASKS)
+    assert list(result.each.values()) == pytest.approx(
         [stats.spearmanr(a, b).statistic for a, b in zip(X, Y, strict=True)]
     )
-    assert found.mean == pytest.approx(mean_correlation(X, Y))
+    assert result.mean == pytest.approx(mean_correlation(X, Y))
 
 
 def test_methods_are_permuted_in_the_same_way_on_all_tasks():
     """All 120 orders, one by one: the share whose mean lies as far from 0."""
-    found = abs(mean_correlation(X, Y))
+    result = abs(mean_correlation(X, Y))
     orders = [list(order) for order in itertools.permutations(range(5))]
-    far = [abs(mean_correlation(X[:, order], Y)) >= found - 1e-9 for order in orders]
+    far = [abs(mean_correlation(X[:, order], Y)) >= result - 1e-9 for order in orders]
     assert association(table(X), table(Y)).p == pytest.approx(np.mean(far))
 
 
@@ -65,11 +65,11 @@ def scores(means, spread, seeds, draw):
 def test_clear_methods_have_one_rank_and_equal_ones_all():
     draw = np.random.default_rng(1)
     clear = rank_sets(scores([0.9, 0.5, 0.1], 0.001, 5, draw))
-    assert [(one.best, one.worst) for one in clear.values()] == [(1, 1), (2, 2), (3, 3)]
+    assert [(value.best, value.worst) for value in clear.values()] == [(1, 1), (2, 2), (3, 3)]
     assert clear["m0"].beats == ("m1", "m2")
     assert clear["m2"].loses_to == ("m0", "m1")
     alike = rank_sets(scores([0.5] * 9, 0.01, 5, draw))
-    assert all((one.best, one.worst) == (1, 9) for one in alike.values())
+    assert all((item.best, item.worst) == (1, 9) for item in alike.values())
 
 
 def test_the_true_ranks_are_covered():
@@ -78,8 +78,8 @@ def test_the_true_ranks_are_covered():
     truth = [(1, 1), (2, 3), (2, 3), (4, 4), (5, 5)]
     missed = 0
     for _ in range(300):
-        found = rank_sets(scores([1.0, 0.6, 0.6, 0.3, 0.0], 0.2, 5, draw)).values()
-        missed += any(one.best > high or one.worst < low for one, (low, high) in zip(found, truth, strict=True))
+        result = rank_sets(scores([1.0, 0.6, 0.6, 0.3, 0.0], 0.2, 5, draw)).values()
+        missed += any(item.best > high or item.worst < low for item, (low, high) in zip(result, truth, strict=True))
     assert missed / 300 < 0.08
 
 

@@ -16,9 +16,9 @@ def simulated(slope=0.0, fall=0.0, spread=0.005, seeds=30):
     draw = np.random.default_rng(3)
     rows = []
     for seed in range(1, seeds + 1):
-        own = draw.normal(0.79, 0.01)
+        local = draw.normal(0.79, 0.01)
         for weight, reached in REACHED.items():
-            score = own + slope * np.log2(reached) + (fall if weight == 1.0 else 0.0) + draw.normal(0, spread)
+            score = local + slope * np.log2(reached) + (fall if weight == 1.0 else 0.0) + draw.normal(0, spread)
             rows.append(
                 {
                     "task": DOSE.task, "model": DOSE.model, "head": DOSE.head, "epochs": 2, "seed": seed,
@@ -32,7 +32,7 @@ def simulated(slope=0.0, fall=0.0, spread=0.005, seeds=30):
 def judged(frame):
     cells = study.doses(frame, DOSE)
     slope = study.slopes(cells)
-    return {one.name: one.outcome for one in study.hypotheses(study.levels(cells), slope, slope.p, 30)}
+    return {cell.name: cell.outcome for cell in study.hypotheses(study.levels(cells), slope, slope.p, 30)}
 
 
 def test_a_flat_dose_holds():
@@ -129,9 +129,9 @@ def test_failures_are_those_of_fishers_test():
     ],
 )
 def test_regularisers_and_brakes_are_answered_by_all_their_arms(lost, seeds, outcomes):
-    found = study.answers(failing(lost, seeds)).set_index("name")["outcome"]
-    assert (found["F1"], found["F2"]) == outcomes
-    assert set(found[["R1", "W1", "W2", "H3"]]) == {"open"}  # none of their runs is there
+    result = study.answers(failing(lost, seeds)).set_index("name")["outcome"]
+    assert (result["F1"], result["F2"]) == outcomes
+    assert set(result[["R1", "W1", "W2", "H3"]]) == {"open"}  # none of their runs is there
 
 
 @pytest.mark.parametrize(("gain", "outcome"), [(0.02, "contradicted"), (0.0, "holds"), (-0.02, "holds")])
@@ -141,9 +141,9 @@ def test_length_is_asked_of_isolayer_and_three_passes(gain, outcome):
     plain = frame[frame["weight"] == 0].assign(epochs=3, learning_rate=1e-3)
     layer = plain.assign(score=plain["score"] + gain + draw.normal(0, 0.002, len(plain)), **{"method.name": "isolayer"})
     both = pd.concat([plain, layer])
-    one = study.length(both)
+    first = study.length(both)
     alone = stats.ttest_rel(100 * layer["score"], 100 * plain["score"])
-    assert (one.interval.estimate, one.p) == pytest.approx(
+    assert (first.interval.estimate, first.p) == pytest.approx(
         (100 * (layer["score"] - plain["score"]).mean(), alone.pvalue)
     )
     assert study.answers(both).set_index("name")["outcome"]["H3"] == outcome

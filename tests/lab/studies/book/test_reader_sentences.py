@@ -31,18 +31,18 @@ BOUND = "{glue}`read"
 
 def unbound(source):
     """The paragraphs and rows that speak of a head, of isotropy and of a score, and not of what the head reads."""
-    found = []
+    results = []
     for block in FENCE.sub("\n\n", source).split("\n\n"):
         for text in block.split("\n") if block.startswith("|") else re.split(r"\n(?=- )", block):
             plain = re.sub(r"\{\w+\}`[^`]*`", " 1 ", text).lower()
             if all(re.search(pattern, plain) for pattern in SUBJECTS.values()) and BOUND not in text:
-                found.append(" ".join(text.split())[:90])
-    return found
+                results.append(" ".join(text.split())[:90])
+    return results
 
 
 def bound_elsewhere(source, sources=frozenset({"heads"})):
     """The values named ``read...`` that a page doesn't take from ``heads``."""
-    cells = [re.sub(r"\A---\n.*?^---$", "", one, flags=re.MULTILINE | re.DOTALL) for one in CODE.findall(source)]
+    cells = [re.sub(r"\A---\n.*?^---$", "", item, flags=re.MULTILINE | re.DOTALL) for item in CODE.findall(source)]
     tree = ast.parse(re.sub(r"^:.*$", "", "\n".join(cells), flags=re.MULTILINE))
     of_heads = set(sources)
     for _ in range(5):  # a name of a name of a name
@@ -69,7 +69,7 @@ def flows(node):
 
 
 def names(node):
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -18,50 +18,50 @@ def kinds():
 
 def test_no_run_is_compared_with_itself(kinds):
     """The same settings and seed, on another kind of processor, made at another time."""
-    here, there = (one.runs.assign(kind=processor_kinds(one.runs)).set_index("run_id") for one in kinds)
-    both = here.index.intersection(there.index)
+    here, elsewhere = (item.runs.assign(kind=processor_kinds(item.runs)).set_index("run_id") for item in kinds)
+    both = here.index.intersection(elsewhere.index)
     assert len(both) >= 100
-    assert (here.loc[both, "kind"] != there.loc[both, "kind"]).all()
-    assert (here.loc[both, "manifest.started"] != there.loc[both, "manifest.started"]).all()
+    assert (here.loc[both, "kind"] != elsewhere.loc[both, "kind"]).all()
+    assert (here.loc[both, "manifest.started"] != elsewhere.loc[both, "manifest.started"]).all()
     assert len(repeated.runs_twice(*kinds)) == len(both)
 
 
 def test_a_gain_is_taken_on_one_kind(kinds):
     """Against plain training on the same kind of processor with the same seed."""
-    found = repeated.gains_twice(*kinds)
+    result = repeated.gains_twice(*kinds)
     for name, study in zip(("here", "there"), kinds, strict=True):
-        row = found.iloc[len(found) // 2]
+        row = result.iloc[len(result) // 2]
         scores = study.runs.set_index(["suite", "arm", "seed"])["score"]
         gain = scores[row.suite, row.arm, row.seed] - scores[row.suite, "none", row.seed]
         assert row[name] == pytest.approx(gain)
-    assert not found.duplicated(["suite", "arm", "seed"]).any()
+    assert not result.duplicated(["suite", "arm", "seed"]).any()
 
 
 def test_differences_are_tested_as_pairs():
-    here, there = [0.01, 0.02, 0.04, 0.0], [0.03, 0.05, 0.05, 0.03]
+    here, elsewhere = [0.01, 0.02, 0.04, 0.0], [0.03, 0.05, 0.05, 0.03]
     seeds = [1, 2, 3, 4]
-    frame = pd.DataFrame({"suite": "a", "arm": "b", "seed": seeds, "here": here, "there": there})
+    frame = pd.DataFrame({"suite": "a", "arm": "b", "seed": seeds, "here": here, "there": elsewhere})
     few = frame[frame["seed"] < 3].assign(arm="c")
     other = frame.assign(arm="d", there=here)
-    found = repeated.gains_apart(pd.concat([frame, few, other], ignore_index=True)).set_index("arm")
-    assert list(found.index) == ["b", "d"]  # two seeds are too few
-    known = stats.ttest_rel(there, here)
-    assert found.loc["b", "apart"] == pytest.approx(sum(there) / 4 - sum(here) / 4)
-    interval = known.confidence_interval(0.95)
-    assert tuple(found.loc["b", ["low", "high"]]) == pytest.approx((interval.low, interval.high))
-    assert found.loc["b", "p"] == pytest.approx(2 * known.pvalue)
-    assert (found.loc["d", "apart"], found.loc["d", "p"]) == (0, 1)
+    result = repeated.gains_apart(pd.concat([frame, few, other], ignore_index=True)).set_index("arm")
+    assert list(result.index) == ["b", "d"]  # two seeds are too few
+    reference = stats.ttest_rel(elsewhere, here)
+    assert result.loc["b", "apart"] == pytest.approx(sum(elsewhere) / 4 - sum(here) / 4)
+    interval = reference.confidence_interval(0.95)
+    assert tuple(result.loc["b", ["low", "high"]]) == pytest.approx((interval.low, interval.high))
+    assert result.loc["b", "p"] == pytest.approx(2 * reference.pvalue)
+    assert (result.loc["d", "apart"], result.loc["d", "p"]) == (0, 1)
 
 
 def test_three_cells_of_each_grid_came_back():
-    found, planned = repeated.repeats(), repeated.planned()
-    came_back = (found["again"] - found["score"]).abs() <= repeated.TOLERANCE
-    again = Counter(grid for run in found["run_id"][came_back] for grid in planned[run][0])
-    made = {run for path in FOLDER.glob("*/runs.parquet") for run in recorded(path.parent.name).runs["run_id"]}
-    grids = {grid for run in made if run in planned for grid in planned[run][0]}
+    result, planned = repeated.repeats(), repeated.planned()
+    came_back = (result["again"] - result["score"]).abs() <= repeated.TOLERANCE
+    again = Counter(grid for run in result["run_id"][came_back] for grid in planned[run][0])
+    values = {run for path in FOLDER.glob("*/runs.parquet") for run in recorded(path.parent.name).runs["run_id"]}
+    grids = {grid for run in values if run in planned for grid in planned[run][0]}
     assert len(grids) > 10
     assert {grid: again[grid] for grid in grids if again[grid] < 3} == {}
-    others = [planned[run][0] for run in found["run_id"][~came_back]]
+    others = [planned[run][0] for run in result["run_id"][~came_back]]
     assert sorted(map(min, others)) == ["head_to_head_tuning", "istar_doses", "neighbours"], "the page tells which"
 
 

@@ -29,8 +29,8 @@ def count(axis, **item):
         "page": study(task=["sst2_joint", "sst2", "rte"], **{"method.weight": [None, -1.0, 1.0]}),
         "all": study(task=["qnli", "sst2", "rte"], **{"method.weight": [None, -5.0, 1.0]}),
     }
-    (found,) = coverage.counted(Item("001", "Table 1", "", "", "", (axis,), "page", "all", **item), studies)
-    return found.shown, found.recorded, found.printed, str(found)
+    (result,) = coverage.counted(Item("001", "Table 1", "", "", "", (axis,), "page", "all", **item), studies)
+    return result.shown, result.recorded, result.printed, str(result)
 
 
 def test_values_of_the_paper_that_some_run_of_the_page_has_are_shown():
@@ -71,7 +71,9 @@ def text_of(page):
 
 
 @pytest.mark.browser  # which runs after the book is built
-@pytest.mark.parametrize("item", [one for one in ITEMS if one.caption], ids=lambda item: f"{item.paper} {item.item}")
+@pytest.mark.parametrize(
+    "item", [entry for entry in ITEMS if entry.caption], ids=lambda item: f"{item.paper} {item.item}"
+)
 def test_each_counterpart_stands_on_the_page_that_is_named(item):
     assert item.caption in text_of(item.page)
 
@@ -84,5 +86,5 @@ def test_the_page_prints_what_is_counted():
     for item in ITEMS:
         start = text.index(f"{coverage.NAMES[item.paper]} {item.item} {item.shows}")
         row = text[start : start + 600]
-        for found in coverage.counted(item, studies):
-            assert str(found) in row, (item.item, str(found))
+        for result in coverage.counted(item, studies):
+            assert str(result) in row, (item.item, str(result))

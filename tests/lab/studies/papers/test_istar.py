@@ -35,11 +35,11 @@ def test_figure_2_against_its_truth(studies, verdicts):
 
 
 def test_the_printed_table_counted():
-    found = istar.counted()
-    assert (found["above"], found["tie"], found["below"], found["all"]) == (24, 1, 5, 30)  # as counted by eye
-    assert (found["cos-above"], found["cos-over"]) == (9, 3)
-    assert found["clear-above"] <= found["above"]
-    assert found["clear-below"] <= found["below"]
+    outcome = istar.counted()
+    assert (outcome["above"], outcome["tie"], outcome["below"], outcome["all"]) == (24, 1, 5, 30)  # as counted by eye
+    assert (outcome["cos-above"], outcome["cos-over"]) == (9, 3)
+    assert outcome["clear-above"] <= outcome["above"]
+    assert outcome["clear-below"] <= outcome["below"]
 
 
 def test_three_ways_to_one_number():
@@ -62,16 +62,16 @@ def synthetic(value, sd=0.01):
 def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(studies):
     small = studies["figure_2"]
     both = load_study("figure_2", live={"live: Figure 2": [synthetic(0.1)]})
-    known, found = (
+    reference, outcome = (
         table.set_index(["suite", "curve", "points"])["value"].to_dict() for table in map(estimates, (small, both))
     )
-    assert found["live: Figure 2", "ζ = 0", 64] == 0.1
-    assert found["live: Figure 2", "ζ = 0.2", 64] == 0.2
-    assert {key: value for key, value in found.items() if key[0] != "live: Figure 2"} == known
+    assert outcome["live: Figure 2", "ζ = 0", 64] == 0.1
+    assert outcome["live: Figure 2", "ζ = 0.2", 64] == 0.2
+    assert {key: value for key, value in outcome.items() if key[0] != "live: Figure 2"} == reference
     assert both.coverage().equals(small.coverage())
 
 
-def made(scores, by_layer=(), task="english_sentiment", **options):
+def result(scores, by_layer=(), task="english_sentiment", **options):
     """Records of one arm, a seed a score; IsoScore* of all layers falls as the score rises, that of layers is given."""
     method = {"name": "istar", "weight": -0.1} | options if options else "none"
     series = {"layer.end.tokens.isoscore_star": list(enumerate((0.9, *by_layer)))} if by_layer else {}
@@ -91,8 +91,8 @@ def study_of(tmp_path, *arms):
 
 
 def test_the_best_setting_over_common_seeds(tmp_path):
-    arms = (made((0.7, 0.72), weight=0.1), made((0.8, 0.79), zeta=0), made((0.6, 0.61, 0.99), zeta=1))
-    study = study_of(tmp_path, *arms, made((0.9, 0.9)))  # plain training isn't a setting
+    arms = (result((0.7, 0.72), weight=0.1), result((0.8, 0.79), zeta=0), result((0.6, 0.61, 0.99), zeta=1))
+    study = study_of(tmp_path, *arms, result((0.9, 0.9)))  # plain training isn't a setting
     best, lead = istar.best_setting(study, "sentiment")
     assert best == "λ = -0.1, ζ = 0"
     assert lead == pytest.approx([0.1, 0.07])
@@ -100,14 +100,14 @@ def test_the_best_setting_over_common_seeds(tmp_path):
 
 
 def test_isotropy_and_score_are_correlated_over_both_signs_and_plain_training(tmp_path):
-    lower, plain, upper = made((0.8, 0.81), weight=-0.1), made((0.7, 0.71)), made((0.6, 0.61), weight=0.1)
+    lower, plain, upper = result((0.8, 0.81), weight=-0.1), result((0.7, 0.71)), result((0.6, 0.61), weight=0.1)
     assert istar.correlation(study_of(tmp_path, lower, plain), "sentiment") is None
-    found = istar.correlation(study_of(tmp_path, lower, plain, upper), "sentiment")
-    assert (found.estimate, found.n) == (pytest.approx(-1), 6)
+    outcome = istar.correlation(study_of(tmp_path, lower, plain, upper), "sentiment")
+    assert (outcome.estimate, outcome.n) == (pytest.approx(-1), 6)
 
 
 def test_layers_are_compared_by_halves_and_the_last_with_the_others(tmp_path):
-    plain, upper = made((0.7,), (0.1, 0.1, 0.2, 0.2)), made((0.7,), (0.5, 0.7, 0.3, 0.2), weight=0.1)
+    plain, upper = result((0.7,), (0.1, 0.1, 0.2, 0.2)), result((0.7,), (0.5, 0.7, 0.3, 0.2), weight=0.1)
     study = study_of(tmp_path, plain, upper)
     early, _, last = (istar.CLAIMS[7].predictions[k].evidence for k in (1, 0, 2))
     assert istar.CLAIMS[7].number == 13
@@ -117,9 +117,9 @@ def test_layers_are_compared_by_halves_and_the_last_with_the_others(tmp_path):
 
 def test_a_single_layer_is_compared_with_all_layers_at_the_same_weight_and_seed(tmp_path):
     on = {"task": "sst2", "weight": -1.0, "include_pads": True}  # as released
-    arms = (made((0.8, 0.9), **on), made((0.7, 0.7), layers=1, **on), made((0.6,), layers=4, **on))
-    other = made((0.1, 0.1), **on | {"weight": -3.0})
-    (alone,) = (one.evidence for one in istar.CLAIMS[9].predictions)
+    arms = (result((0.8, 0.9), **on), result((0.7, 0.7), layers=1, **on), result((0.6,), layers=4, **on))
+    other = result((0.1, 0.1), **on | {"weight": -3.0})
+    (alone,) = (claim.evidence for claim in istar.CLAIMS[9].predictions)
     assert istar.CLAIMS[9].number == 15
-    found = alone(study_of(tmp_path, *arms, other), ["SST-2"])
-    assert sorted(found.values()) == pytest.approx([-0.2, -0.2, -0.1])
+    outcome = alone(study_of(tmp_path, *arms, other), ["SST-2"])
+    assert sorted(outcome.values()) == pytest.approx([-0.2, -0.2, -0.1])

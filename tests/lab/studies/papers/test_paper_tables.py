@@ -14,7 +14,7 @@ def study(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(study):
+def result(study):
     return paper_tables.beside(study, lambda run: run.get("method.name") == "isolayer", ["RTE", "SST-2"])
 
 
@@ -22,8 +22,8 @@ def cell(values):
     return f"{sum(values) / 3:.4f}" if (values := list(values)) else "–"
 
 
-def test_a_printed_table_has_ours_below_each_task_and_the_price_of_what_was_not_run(found):
-    rows = paper_tables.score_rows("isolayer", "Table 2", "Finetuned LM", {"layer": found}, cell)
+def test_a_printed_table_has_ours_below_each_task_and_the_price_of_what_was_not_run(result):
+    rows = paper_tables.score_rows("isolayer", "Table 2", "Finetuned LM", {"layer": result}, cell)
     theirs = printed("isolayer", "Table 2", task="RTE", method="Finetuned LM", metric="accuracy")
     assert [row["encoder"] for row in rows if row["task"] == "RTE"] == [*theirs.model, f"{own_runs.BERT} (ours)"]
     ours = next(row for row in rows if row["encoder"].endswith("(ours)"))
@@ -33,13 +33,13 @@ def test_a_printed_table_has_ours_below_each_task_and_the_price_of_what_was_not_
     )
 
 
-def test_the_same_runs_with_another_number(study, found):
+def test_the_same_runs_with_another_number(study, result):
     def value(runs):
         return study.numbers("metric.end.tokens.isoscore_star", runs).to_dict()
 
-    one = paper_tables.revalued(found, value)[0]
-    assert one.gains == pytest.approx([0.01] * 3)
-    own = paper_tables.revalued(found, value, before=lambda runs: dict.fromkeys(runs, 0.5))[0]
-    assert list(own.plain.values()) == [0.5] * 3
-    assert own.scores == one.scores
-    assert paper_tables.revalued(found, lambda runs: {}) == []
+    first = paper_tables.revalued(result, value)[0]
+    assert first.gains == pytest.approx([0.01] * 3)
+    revalued_run = paper_tables.revalued(result, value, before=lambda runs: dict.fromkeys(runs, 0.5))[0]
+    assert list(revalued_run.plain.values()) == [0.5] * 3
+    assert revalued_run.scores == first.scores
+    assert paper_tables.revalued(result, lambda runs: {}) == []

@@ -18,21 +18,23 @@ def test_every_row_of_a_plans_tables_is_a_hypothesis():
     for plan in plans.PLANS:
         cells = [line.split("|")[1].strip() for line in plans.text_of(plan).splitlines() if line.startswith("| ")]
         names = [cell for cell in cells if re.fullmatch(r"[A-BD-Z]\d", cell)]
-        found = plans.hypotheses(plan)
-        assert [name for name in found if not name.startswith("claim")] == names
+        result = plans.hypotheses(plan)
+        assert [name for name in result if not name.startswith("claim")] == names
         numbers = {
             int(k) for cell in cells for k in re.findall(r"^(\d+)(?= to|,|$)| to (\d+)", cell)[0:1] for k in k if k
         }
-        claims = {int(name.split()[1]) for name in found if re.fullmatch(r"claim \d+", name)}
+        claims = {int(name.split()[1]) for name in result if re.fullmatch(r"claim \d+", name)}
         assert numbers <= claims, plan
 
 
 def test_each_has_an_answer_or_a_reason(verdicts):
     rows = plans.answers(verdicts)
-    assert {(one.plan, one.hypothesis) for one in rows} == {(p, h) for p in plans.PLANS for h in plans.hypotheses(p)}
-    assert all(one.why and one.asks and one.status in ("answered", "open", "not run") for one in rows)
-    waiting = [one for one in rows if one.plan in (*plans.GRIDS, "deployed_plan") and one.status != plans.ANSWERED]
-    assert all(re.search(r"about \d+ hours? of one core", one.why) for one in waiting)
+    assert {(row.plan, row.hypothesis) for row in rows} == {(p, h) for p in plans.PLANS for h in plans.hypotheses(p)}
+    assert all(item.why and item.asks and item.status in ("answered", "open", "not run") for item in rows)
+    waiting = [
+        entry for entry in rows if entry.plan in (*plans.GRIDS, "deployed_plan") and entry.status != plans.ANSWERED
+    ]
+    assert all(re.search(r"about \d+ hours? of one core", element.why) for element in waiting)
     assert not [one.why for one in rows if re.search(r"_|\b1 (hours|runs)\b|is depends", one.why)]
     of = {(one.plan, one.hypothesis): one for one in rows}
     assert {of["read_where_plan", name].status for name in ("F1", "F2")} == {"answered"}

@@ -27,11 +27,11 @@ def test_the_mean_without_a_set_is_that_of_the_others(model, studies):
     mine = gains[(gains["arm"] == softdecay.WHITENING) & gains["suite"].str.startswith(model)].set_index("suite")[
         "mean"
     ]
-    found = pairs.over_sets(gains, softdecay.WHITENING, without=pairs.WITHOUT)[model]
+    result = pairs.over_sets(gains, softdecay.WHITENING, without=pairs.WITHOUT)[model]
     others = mine.drop(f"{model}, STS-B")
-    known = stats.ttest_1samp(others, 0).confidence_interval(0.95)
-    assert found.n == len(others) == 6
-    assert (found.estimate, found.low, found.high) == pytest.approx((others.mean(), known.low, known.high))
+    reference = stats.ttest_1samp(others, 0).confidence_interval(0.95)
+    assert result.n == len(others) == 6
+    assert (result.estimate, result.low, result.high) == pytest.approx((others.mean(), reference.low, reference.high))
     assert pairs.over_sets(gains, softdecay.WHITENING)[model].n == 7
 
 

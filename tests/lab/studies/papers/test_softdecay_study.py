@@ -38,11 +38,11 @@ def test_depth_by_hand_on_the_runs_that_learned(studies):
     by = logged[logged["run_id"].isin(of_plain.index)].pivot(index="run_id", columns="step", values="value")
     learned = studies["evidence_claims"]
     deeper, relieved = softdecay.DESIGN.claims[0].predictions[1], softdecay.DESIGN.claims[1].predictions[1]
-    found = deeper.evidence(learned, ["SST-2 (tiny)"]), relieved.evidence(learned, ["SST-2 (tiny)"])
+    result = deeper.evidence(learned, ["SST-2 (tiny)"]), relieved.evidence(learned, ["SST-2 (tiny)"])
     for run, seed in of_plain["seed"].items():
-        assert found[0]["SST-2 (tiny), layers 0 to 2", seed] == pytest.approx(by[2][run] - by[0][run])
-        assert found[0]["SST-2 (tiny), layers 2 to 4", seed] == pytest.approx(by[4][run] - by[2][run])
-        assert found[1]["SST-2 (tiny)", seed] == pytest.approx(by[4][run] - by[3][run])
+        assert result[0]["SST-2 (tiny), layers 0 to 2", seed] == pytest.approx(by[2][run] - by[0][run])
+        assert result[0]["SST-2 (tiny), layers 2 to 4", seed] == pytest.approx(by[4][run] - by[2][run])
+        assert result[1]["SST-2 (tiny)", seed] == pytest.approx(by[4][run] - by[3][run])
     shown = softdecay.numbers_by_layer(learned, "end", "none", "SST-2 (tiny)")
     assert shown.pivot(index="run_id", columns="layer", values="token_uniformity").equals(by)
 

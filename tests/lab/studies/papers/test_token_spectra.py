@@ -18,17 +18,17 @@ def sentences():
 
 def test_sentence_by_sentence(sentences):
     states, mask = sentences
-    found = token_spectrum(states, mask)
+    result = token_spectrum(states, mask)
     real = [x[m].numpy() for x, m in zip(states, mask, strict=True)]
     values = np.concatenate([np.linalg.svd(x, compute_uv=False) for x in real])
-    assert np.allclose(np.sort(found.values.numpy()), np.sort(values))
-    assert found.skewness == pytest.approx(skew(values))
-    assert found.median == pytest.approx(np.median(values) / values.max())
-    assert found.quantile(0.25) == pytest.approx(np.quantile(values, 0.25) / values.max())
+    assert np.allclose(np.sort(result.values.numpy()), np.sort(values))
+    assert result.skewness == pytest.approx(skew(values))
+    assert result.median == pytest.approx(np.median(values) / values.max())
+    assert result.quantile(0.25) == pytest.approx(np.quantile(values, 0.25) / values.max())
     unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in real]
     cosines = [(x @ x.T)[~np.eye(len(x), dtype=bool)].mean() for x in unit]
-    assert found.token_uniformity == pytest.approx(np.mean(cosines))
-    assert found.cls_uniformity == pytest.approx(np.mean([(x @ x[0]).mean() for x in unit]))
+    assert result.token_uniformity == pytest.approx(np.mean(cosines))
+    assert result.cls_uniformity == pytest.approx(np.mean([(x @ x[0]).mean() for x in unit]))
 
 
 def test_bound_is_the_theorem(sentences):
@@ -40,9 +40,9 @@ def test_bound_is_the_theorem(sentences):
         for k in range(len(s)):
             away = rows - rows @ vt[:k].T @ vt[:k]
             ratios.append(np.linalg.norm(away, axis=1).max() / s[k])
-    found = token_spectrum(states, mask).bound
-    assert found == pytest.approx(max(ratios))
-    assert found <= 1 + 1e-12
+    result = token_spectrum(states, mask).bound
+    assert result == pytest.approx(max(ratios))
+    assert result <= 1 + 1e-12
 
 
 def test_padding_may_hold_anything(sentences):

@@ -41,8 +41,8 @@ def test_so_many_seeds_decide_in_four_of_five_repetitions(room):
 
 def test_a_decided_claim_needs_nothing_and_a_missing_encoder_is_named():
     assert undecided.needs(STUDY, [judged([0.1, 0.11, 0.12])]) == []
-    asked = judge(Claim(2, "It depends", (), needs="a larger encoder"), [])
-    (row,) = undecided.needs(STUDY, [asked])
+    relevant = judge(Claim(2, "It depends", (), needs="a larger encoder"), [])
+    (row,) = undecided.needs(STUDY, [relevant])
     assert (row["what"], row["runs"], row["hours"]) == ("a larger encoder", None, None)
 
 
@@ -56,9 +56,9 @@ def test_the_weakest_of_the_means_with_a_cell_left_out_decides():
     clear, weak = [0.10, 0.12, 0.11, 0.13, 0.09], OPEN
     prediction = Prediction("gain", lambda study, suites: {}, "greater")
     units = {(name, k): value for name, values in (("a", clear), ("b", weak)) for k, value in enumerate(values)}
-    made = judge_prediction(prediction, units, ["a", "b"], {})
-    assert (made.outcome, made.mean.low > 0) == ("inconclusive", True)
-    (row,) = undecided.needs(STUDY, [judge(Claim(1, "It gains", (prediction,)), [made])])
+    result = judge_prediction(prediction, units, ["a", "b"], {})
+    assert (result.outcome, result.mean.low > 0) == ("inconclusive", True)
+    (row,) = undecided.needs(STUDY, [judge(Claim(1, "It gains", (prediction,)), [result])])
     n = seeds_needed(float(np.std(weak, ddof=1)), float(np.mean(weak)))
     assert (row["what"], row["runs"]) == (f"{n} seeds: gain", 2 * n * 2)
     assert row["hours"] == pytest.approx(4 * n * (35 + 900) / 2 / 3600)
@@ -66,28 +66,28 @@ def test_the_weakest_of_the_means_with_a_cell_left_out_decides():
 
 def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
     large = [run for run in load_grid("isolayer", "paper") if "large" in run.config["model"]]
-    words = isolayer.NEEDS
-    assert f"{len(large)} runs" in words
-    assert f"about {estimate(large).gpu_hours:.0f} hours of one A100" in words
+    text = isolayer.NEEDS
+    assert f"{len(large)} runs" in text
+    assert f"about {estimate(large).gpu_hours:.0f} hours of one A100" in text
 
 
 @pytest.mark.parametrize(("name", "claim"), [("head_to_head", "C5"), ("istar", 12)])
 def test_what_would_judge_a_claim_at_its_papers_setting_is_what_the_grids_hold(name, claim, studies, verdicts):
     """The runs with its method on its paper's tasks, and plain ones there, that aren't recorded."""
     (row,) = (row for row in undecided.needs(studies[name], verdicts[name]) if row["claim"] == claim)
-    there = set(studies[name].others[arms.TRAINED].runs["run_id"])
-    runs = [run for grid in arms.OWN_CELLS for run in load_grid(grid, "full") if run.run_id not in there]
-    wanted = []
+    second = set(studies[name].others[arms.TRAINED].runs["run_id"])
+    runs = [run for grid in arms.OWN_CELLS for run in load_grid(grid, "full") if run.run_id not in second]
+    expected = []
     for run in runs:
         method, task = run.config["method"], run.config["task"]
         if claim == "C5":
             mine = task in ("cola", "mrpc") and run.config["batch_size"] == 64
-            asked = mine and (method["name"] == "none" or method.get("select"))
+            relevant = mine and (method["name"] == "none" or method.get("select"))
         else:
             mine = method.get("weight") in (-5, -3, -1, 1, 3, 5) and method.get("layers") == "all"
-            asked = method["name"] == "none" or (
+            relevant = method["name"] == "none" or (
                 method["name"] == "istar" and mine and method["zeta"] == 0.2 and method["include_pads"]
             )
-        wanted += [run] if asked else []
-    assert row["runs"] == len({run.run_id for run in wanted}) > 10
-    assert row["hours"] == pytest.approx(estimate(wanted).cpu_hours)
+        expected += [run] if relevant else []
+    assert row["runs"] == len({run.run_id for run in expected}) > 10
+    assert row["hours"] == pytest.approx(estimate(expected).cpu_hours)
