@@ -74,9 +74,9 @@ def test_saved_batch(case):
     assert by_alpha.item() == pytest.approx(saved["grad_wrt_alpha_at_-0.2"], rel=1e-8)
     assert_matches(slope, saved["grad_alpha_-0.2"], rtol=1e-5, atol=1e-7)
     out = soft_decay(x, -0.2, mask=inputs["attention_mask"])
-    for row, one in zip(out, saved["valid_tokens_only_per_sample"], strict=True):
-        assert_matches(row[: one["tokens"]], one["alpha_-0.2"], rtol=1e-8, atol=1e-9)
-        assert not row[one["tokens"] :].any()
+    for row, entry in zip(out, saved["valid_tokens_only_per_sample"], strict=True):
+        assert_matches(row[: entry["tokens"]], entry["alpha_-0.2"], rtol=1e-8, atol=1e-9)
+        assert not row[entry["tokens"] :].any()
 
 
 @pytest.mark.parametrize(("alpha", "want"), [(-0.6, [3, 0.723471, -0.208101]), (-0.2, [3, 1.001292, 0.393102])])
@@ -223,8 +223,8 @@ def test_safe_mode_leaves_a_tiny_matrix_alone():
 def test_outside_the_domain(alpha, scale):
     x = torch.eye(3) * scale
     check_rejects(soft_decay, DegenerateError, f"s = {scale:g} at alpha = {alpha:g}", x, alpha)
-    held = _SoftDecay.apply(leaf(x).unsqueeze(0), torch.tensor([[alpha]]), "code", False)  # as on an accelerator
-    assert bool(torch.isfinite(held).all())
+    y = _SoftDecay.apply(leaf(x).unsqueeze(0), torch.tensor([[alpha]]), "code", False)  # as on an accelerator
+    assert bool(torch.isfinite(y).all())
 
 
 def test_bad_input():
