@@ -93,16 +93,16 @@ def test_invariances():
     check_invariant(lambda z: sigreg_penalty(z, SLICES), x, ("permutation", "reflection"))
     check_invariant(lambda z: sigreg_penalty(z, SLICES, normalize=True), x, ("permutation", "scale", "row lengths"))
     assert_same(sigreg_penalty(x, -SLICES), sigreg_penalty(x, SLICES))
-    apart = torch.stack([sigreg_penalty(x, one.unsqueeze(0)) for one in SLICES])
-    assert_same(sigreg_penalty(x, SLICES), apart.mean())
+    by_slice = torch.stack([sigreg_penalty(x, slice_.unsqueeze(0)) for slice_ in SLICES])
+    assert_same(sigreg_penalty(x, SLICES), by_slice.mean())
 
 
 def test_sigreg_keeps_one_number_a_point_and_slice():
-    kept = []
+    remaining = []
     x, directions = normal(50, 8).requires_grad_(), random_directions(8, 400, seed=0).double()
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, lambda t: t):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: remaining.append(t.numel()) or t, lambda t: t):
         sigreg_penalty(x, directions)
-    large = [size for size in kept if size >= 50 * 400]
+    large = [size for size in remaining if size >= 50 * 400]
     assert large == [50 * 400]
 
 
@@ -125,10 +125,10 @@ def test_the_loss_draws_anew_unless_it_has_a_seed():
     want = 2 * sigreg_penalty(x, random_directions(6, 4, seed=5), normalize=True)
     assert_same((fixed(x), fixed(x)), (want, want))
     torch.manual_seed(1)
-    found = [fresh(x).item(), fresh(x).item()]
+    results = [fresh(x).item(), fresh(x).item()]
     torch.manual_seed(1)
-    assert found == [fresh(x).item(), fresh(x).item()]
-    assert not math.isclose(*found)
+    assert results == [fresh(x).item(), fresh(x).item()]
+    assert not math.isclose(*results)
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 2796202.67), (torch.float64, 1.5011998757e15)])
