@@ -168,9 +168,9 @@ def test_the_first_real_token_is_the_cls():
 def test_limits_where_values_are_not_looked_at(monkeypatch):
     as_on_an_accelerator(monkeypatch)
     zeros = torch.zeros(5, 3)
-    one = torch.cat([zeros, torch.ones(1, 3)])
+    first = torch.cat([zeros, torch.ones(1, 3)])
     for name, function in MEASURES.items():
         assert not function(zeros).any()
         check_finite_gradient(function, torch.full((3, 2), 3e38))
         if name != "tokens with self":
-            assert function(one).abs().max() < 1e-6
+            assert function(first).abs().max() < 1e-6

@@ -11,9 +11,9 @@ from isonb.measures.first_token import first_token
 
 @pytest.fixture
 def states():
-    made = torch.randn(6, 5, 16, generator=torch.Generator().manual_seed(2))
-    made[:, 0] += 40 * torch.ones(16)
-    return made
+    result = torch.randn(6, 5, 16, generator=torch.Generator().manual_seed(2))
+    result[:, 0] += 40 * torch.ones(16)
+    return result
 
 
 def test_the_ratio_and_both_means_are_those_of_plain_torch(states):
@@ -32,9 +32,9 @@ def test_the_ratio_and_both_means_are_those_of_plain_torch(states):
 def test_padding_on_the_left_is_not_the_first_token(states):
     padded = torch.cat([1000 * torch.ones(6, 2, 16), states], dim=1)
     mask = torch.tensor([[0, 0, 1, 1, 1, 1, 1]] * 6)
-    one, other = first_token(padded, mask), first_token(states, torch.ones(6, 5))
-    assert (one.ratio, one.with_it) == pytest.approx((other.ratio, other.with_it), rel=1e-4)
-    assert one.without_it == pytest.approx(other.without_it, abs=1e-4)
+    first, other = first_token(padded, mask), first_token(states, torch.ones(6, 5))
+    assert (first.ratio, first.with_it) == pytest.approx((other.ratio, other.with_it), rel=1e-4)
+    assert first.without_it == pytest.approx(other.without_it, abs=1e-4)
 
 
 def test_texts_of_one_token_are_refused(states):
@@ -61,12 +61,12 @@ def test_an_audit_names_a_loud_first_token_and_no_other():
     assert not plain
     layer = encoder.model.encoder.layer[-1]
     hook = layer.register_forward_hook(lambda module, inputs, output: made_louder(output))
-    (found,) = first_token_findings(TokenEmbedder(encoder, "mean", 64), texts())
+    (result,) = first_token_findings(TokenEmbedder(encoder, "mean", 64), texts())
     assert not list(first_token_findings(TokenEmbedder(encoder, "cls", 64), texts()))
     hook.remove()
-    assert (found.name, found.severity) == ("first token", "warning")
-    assert "the first token's norm is" in found.text
-    assert "times the others'; pool without it: mean cosine" in found.text
+    assert (result.name, result.severity) == ("first token", "warning")
+    assert "the first token's norm is" in result.text
+    assert "times the others'; pool without it: mean cosine" in result.text
 
 
 def test_a_monitor_of_means_names_it_once(caplog):

@@ -34,7 +34,7 @@ def wishart(d, seed=3):
 
 
 @functools.cache
-def beside(d, dtype, device):
+def extra(d, dtype, device):
     """The same where the points are, brought there once: a copy to a device waits for it."""
     return wishart(d).to(device, dtype)
 
@@ -57,7 +57,7 @@ STARS = {
     "unbiased": functools.partial(isoscore, unbiased=True),
     "identity": functools.partial(isoscore_star, zeta=0.3),
     "auto": functools.partial(isoscore_star, zeta="auto"),
-    "matrix": lambda x, **k: isoscore_star(x, 0.3, beside(x.shape[-1], x.dtype, x.device), **k),
+    "matrix": lambda x, **k: isoscore_star(x, 0.3, extra(x.shape[-1], x.dtype, x.device), **k),
     "intensity": shrinkage_intensity,
     "oas": functools.partial(shrinkage_intensity, method="oas"),
 }
@@ -74,9 +74,9 @@ def test_the_ratio_of_norms_is_the_five_steps(shape, zeta):
     assert_same(isoscore_from_cov(cov), torch.tensor(five_steps(cov)))
     assert_same(isoscore(x), isoscore_star(x, 0, base))
     bases = torch.stack([base, wishart(shape[1], 7)])  # one a cloud
-    want = torch.stack([isoscore_star(x, zeta, one) for one in bases])
+    want = torch.stack([isoscore_star(x, zeta, item) for item in bases])
     assert_same(isoscore_star(x.expand(2, *shape), zeta, bases), want)
-    slopes = [gradient(lambda z, one=one: isoscore_star(z, 1, one), x) for one in (None, base)]
+    slopes = [gradient(lambda z, first=entry: isoscore_star(z, 1, first), x) for entry in (None, base)]
     assert all(slope.abs().max() < 1e-12 for slope in slopes)  # full shrinkage is constant
 
 

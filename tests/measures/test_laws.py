@@ -39,7 +39,7 @@ class Law:
     waits: bool = False
 
 
-def beside(x, **options):
+def extra(x, **options):
     """IsoScore* with a full matrix of its own, made where the points are."""
     cov = torch.diag(torch.linspace(0.3, 2, x.shape[-1], dtype=torch.float64, device=x.device)) + 0.1
     return isonb.isoscore_star(x, 0.3, cov, **options)
@@ -61,7 +61,7 @@ LAWS = {
     "isoscore unbiased": Law(partial(isonb.isoscore, unbiased=True), SHAPE),
     "isoscore_star": Law(partial(isonb.isoscore_star, zeta=0.3), SHAPE),
     "isoscore_star auto": Law(partial(isonb.isoscore_star, zeta="auto"), SHAPE),
-    "isoscore_star matrix": Law(beside, ("permutation", "translation", "reflection")),
+    "isoscore_star matrix": Law(extra, ("permutation", "translation", "reflection")),
     "shrinkage_intensity": Law(isonb.shrinkage_intensity, SHAPE),
     "shrinkage_intensity oas": Law(partial(isonb.shrinkage_intensity, method="oas"), SHAPE),
     "anisotropy": Law(isonb.anisotropy, (*TURNS, "scale"), waits=True),

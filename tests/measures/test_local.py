@@ -30,8 +30,8 @@ print(peak_mb() - before)
 
 def brute(queries, corpus, k):
     away = (queries.double().unsqueeze(1) - corpus.double()).norm(dim=-1)
-    found = away.sort(dim=-1, stable=True)
-    return found.values[:, :k], found.indices[:, :k]
+    result = away.sort(dim=-1, stable=True)
+    return result.values[:, :k], result.indices[:, :k]
 
 
 @pytest.mark.parametrize("kind", ["plain", "far", "tight", "large", "small", "twins", "lattice", "few"])

@@ -35,9 +35,9 @@ def test_alignment():
 def unbiased_hsic(k, m):
     """Song et al. 2012, with n x n matrices."""
     n = len(k)
-    k, m = (one - np.diag(np.diag(one)) for one in (k, m))
-    apart = k.sum() * m.sum() / (n - 1) / (n - 2)
-    return (np.trace(k @ m) + apart - 2 * (k @ m).sum() / (n - 2)) / n / (n - 3)
+    k, m = (item - np.diag(np.diag(item)) for item in (k, m))
+    separate = k.sum() * m.sum() / (n - 1) / (n - 2)
+    return (np.trace(k @ m) + separate - 2 * (k @ m).sum() / (n - 2)) / n / (n - 3)
 
 
 def test_cka():
@@ -63,8 +63,8 @@ def test_cka():
 def lidar_by_eigenvalues(views, delta):
     objects, q, d = views.shape
     means = views.mean(1)
-    apart = (views - means[:, None]).reshape(-1, d)
-    values, axes = np.linalg.eigh(apart.T @ apart / objects / (q - 1) + delta * np.eye(d))
+    separate = (views - means[:, None]).reshape(-1, d)
+    values, axes = np.linalg.eigh(separate.T @ separate / objects / (q - 1) + delta * np.eye(d))
     white = (axes / np.sqrt(values)) @ axes.T
     share = np.linalg.eigvalsh(white @ np.cov(means.T) @ white)
     share = share[share > 1e-12 * share.max()] / share.sum()
@@ -90,9 +90,9 @@ def collapse_by_matrices(x, labels):
     """The pinv form of the public code (neural-collapse)."""
     kinds = np.unique(labels)
     means = np.stack([x[labels == kind].mean(0) for kind in kinds])
-    apart = x - means[np.searchsorted(kinds, labels)]
+    separate = x - means[np.searchsorted(kinds, labels)]
     between = means - means.mean(0)
-    within, between = apart.T @ apart / len(x), between.T @ between / len(kinds)
+    within, between = separate.T @ separate / len(x), between.T @ between / len(kinds)
     return np.trace(within @ np.linalg.pinv(between, rcond=1e-10)) / len(kinds)
 
 

@@ -43,9 +43,9 @@ def test_small_directions_count_in_single_precision_too():
     """767 singular values at 2e-3 of the first: far above the rounding of a decomposition, their squares below it."""
     s = torch.tensor([1.0] + [2e-3] * 767)
     x = torch.linalg.qr(normal(800, 768).float())[0] * s
-    known = s.double().square() / s.double().square().sum()
-    assert effective_rank(x, 0.5, squared=True).item() == pytest.approx(known.sqrt().sum().item() ** 2, rel=1e-3)
-    want = math.exp(-(known * known.log()).sum().item())
+    reference = s.double().square() / s.double().square().sum()
+    assert effective_rank(x, 0.5, squared=True).item() == pytest.approx(reference.sqrt().sum().item() ** 2, rel=1e-3)
+    want = math.exp(-(reference * reference.log()).sum().item())
     assert effective_rank(x, squared=True).item() == pytest.approx(want, rel=1e-4)
 
 
@@ -71,8 +71,8 @@ def test_alpha_of_known_spectra():
 
 def test_rounding_has_no_part_in_a_slope():
     x = normal(40, 90)  # centred, 39 directions of 40 singular values
-    known = np.linalg.svd(x.numpy() - x.numpy().mean(0), compute_uv=False)[:39] ** 2
-    assert alpha_req(x).item() == pytest.approx(released_alpha(known, 11, 39), rel=1e-9)
+    reference = np.linalg.svd(x.numpy() - x.numpy().mean(0), compute_uv=False)[:39] ** 2
+    assert alpha_req(x).item() == pytest.approx(released_alpha(reference, 11, 39), rel=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(50, 6), (5, 20)])

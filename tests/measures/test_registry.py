@@ -25,11 +25,11 @@ WHOLE = ("measure_all", "records of the lab", "tracker of a training", "profile 
 def by_audit(x):
     audit = isonb.audit(x)
     assert audit.values()["isoscore_unbiased"] == audit.values()["IsoScore-U"]
-    return {one.measure: one.value for one in audit.readings}
+    return {item.measure: item.value for item in audit.readings}
 
 
 def by_comparison(x):
-    return {one.measure: one.first for one in isonb.compare(x, 2 * x).differences}
+    return {item.measure: item.first for item in isonb.compare(x, 2 * x).differences}
 
 
 def by_profile(x):
@@ -74,12 +74,12 @@ def test_every_consumer_gives_the_number_of_the_registry(consumer):
 
 def test_names_titles_and_ranges():
     every = {**MEASURES, **TOKEN_MEASURES}
-    assert len({one.title for one in every.values()}) == len(every) == len(MEASURES) + len(TOKEN_MEASURES)
-    assert all(name == one.name and one.sees for name, one in every.items())
+    assert len({item.title for item in every.values()}) == len(every) == len(MEASURES) + len(TOKEN_MEASURES)
+    assert all(name == entry.name and entry.sees for name, entry in every.items())
     small = torch.randn(4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    for one in every.values():
-        for x in (X, small)[: 1 if one.name == "alpha_req" else 2]:  # which needs twelve directions
-            assert one.low - 1e-12 <= float(one(x)) <= one.high + 1e-12, one.name
+    for value in every.values():
+        for x in (X, small)[: 1 if value.name == "alpha_req" else 2]:  # which needs twelve directions
+            assert value.low - 1e-12 <= float(value(x)) <= value.high + 1e-12, value.name
 
 
 def test_of_points_that_have_no_such_number_there_is_none():

@@ -64,15 +64,15 @@ def test_second_derivative():
 
 def test_memory_stays_within_a_block():
     n, chunk = 600, 50
-    kept = []
+    remaining = []
 
     def pack(tensor):
-        kept.append(tensor.numel())
+        remaining.append(tensor.numel())
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         value = rbf_uniformity(uneven(n, 8).requires_grad_(), chunk=chunk)
-    assert max(kept) < n * chunk
+    assert max(remaining) < n * chunk
     value.backward()
 
 
