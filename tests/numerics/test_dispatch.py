@@ -59,12 +59,12 @@ def spent(take, way):
 
 
 @pytest.mark.skipif(not can_compile(torch.ones(1)), reason="the ways that are compiled")
-@pytest.mark.parametrize(("kind", "d", "n", "one", "other"), BORDERS)
-def test_the_chosen_way_is_not_much_slower_than_the_other(kind, d, n, one, other):
+@pytest.mark.parametrize(("kind", "d", "n", "first", "other"), BORDERS)
+def test_the_chosen_way_is_not_much_slower_than_the_other(kind, d, n, first, other):
     chosen, take = problem(kind, d, n)
-    assert chosen in (one, other)
-    rest = other if chosen == one else one
-    for way in (one, other):
+    assert chosen in (first, other)
+    rest = other if chosen == first else first
+    for way in (first, other):
         take(way)
     for attempt in range(3):
         turns = [(spent(take, chosen), spent(take, rest)) for _ in range(3 + 4 * attempt)]

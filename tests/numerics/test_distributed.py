@@ -144,21 +144,21 @@ def leaf_of(rank):
 def work():
     """One process: every loss on every split."""
     rank = dist.get_rank()
-    found = {"collectives": collectives(rank), "ddp": in_ddp(rank)}
+    result = {"collectives": collectives(rank), "ddp": in_ddp(rank)}
     for split, sizes in SHARDS.items():
         rows = shard_of(rank, sizes)
-        found["moments", split] = union_moments(data(rows)[0] + 1e4, data(rows)[2])[:3]
+        result["moments", split] = union_moments(data(rows)[0] + 1e4, data(rows)[2])[:3]
         for name, loss in LOSSES.items():
             value, *grads = measured(loss, rows)
             for grad in grads:
                 dist.all_reduce(grad)
-            found[split, name] = value, *(grad / WORLD for grad in grads)
-    found["shrinkage"] = shrinkage_of(data(shard_of(rank, SHARDS["unequal"]))[0])
-    found["alone"] = IStarLoss(group=None)(data(shard_of(rank, SHARDS["unequal"]))[0])
+            result[split, name] = value, *(grad / WORLD for grad in grads)
+    result["shrinkage"] = shrinkage_of(data(shard_of(rank, SHARDS["unequal"]))[0])
+    result["alone"] = IStarLoss(group=None)(data(shard_of(rank, SHARDS["unequal"]))[0])
     half = dist.new_group([0])
-    found["subgroup"] = CosRegLoss(group=half)(data(shard_of(0, SHARDS["unequal"]))[0]) if rank == 0 else None
-    found["layers"] = layers_on(data(shard_of(rank, SHARDS["unequal"]))[0])
-    return found
+    result["subgroup"] = CosRegLoss(group=half)(data(shard_of(0, SHARDS["unequal"]))[0]) if rank == 0 else None
+    result["layers"] = layers_on(data(shard_of(rank, SHARDS["unequal"]))[0])
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +171,8 @@ def processes():
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss_and_gradients_of_the_union(processes, name, split):
     want = measured(LOSSES[name], slice(None))
-    for found in processes:
-        assert_same(found[split, name], want, rtol=1e-9, atol=1e-10)
+    for result in processes:
+        assert_same(result[split, name], want, rtol=1e-9, atol=1e-10)
 
 
 def test_through_distributed_data_parallel(processes):
@@ -180,44 +180,44 @@ def test_through_distributed_data_parallel(processes):
     x, _, mask = data()
     points = model(x)
     (IStarLoss()(points, BASE, mask) + CosRegLoss()(points) + PersistentEntropyLoss()(points)).backward()
-    for found in processes:
-        assert_same(found["ddp"], [parameter.grad for parameter in model.parameters()], atol=1e-10)
+    for result in processes:
+        assert_same(result["ddp"], [parameter.grad for parameter in model.parameters()], atol=1e-10)
 
 
 @pytest.mark.parametrize("split", SHARDS)
 def test_moments_of_the_union(processes, split):
     x, _, mask = data()
-    kept = x[mask] + 1e4
-    want = torch.tensor(float(mask.sum())).double(), kept.mean(0), kept.T.cov() * (len(kept) - 1)
-    for found in processes:
-        assert_same(found["moments", split], want, rtol=1e-8)
+    remaining = x[mask] + 1e4
+    want = torch.tensor(float(mask.sum())).double(), remaining.mean(0), remaining.T.cov() * (len(remaining) - 1)
+    for result in processes:
+        assert_same(result["moments", split], want, rtol=1e-8)
 
 
 def test_collectives(processes):
-    for rank, found in enumerate(processes):
-        blocks = found["collectives"]
+    for rank, result in enumerate(processes):
+        blocks = result["collectives"]
         assert blocks["rows"].flatten().tolist() == [0, 1, 2, 3, 4]
         assert blocks["flags"].tolist() == [True] * 3
         assert blocks["sum"].item() == 3
         assert blocks["first"].item() == 1
         torch.manual_seed(0)
         assert torch.equal(blocks["directions"], random_directions(3, 2))
-        own = [0, 1] if rank == 0 else [2, 3, 4]
-        assert blocks["slope"].flatten().tolist() == [WORLD * k for k in own]  # the sum of both processes' gradients
+        local = [0, 1] if rank == 0 else [2, 3, 4]
+        assert blocks["slope"].flatten().tolist() == [WORLD * k for k in local]  # the sum of both processes' gradients
 
 
 def test_shrinkage_covariance_of_the_union(processes):
     points = encoder()(data()[0]).detach()
-    for found in processes:
-        assert_same(found["shrinkage"], points.T.cov(), rtol=1e-8)
+    for result in processes:
+        assert_same(result["shrinkage"], points.T.cov(), rtol=1e-8)
 
 
 def test_layers_on_the_union(processes):
     normed, decayed, *grads = layers_on(data()[0])
-    for rank, found in enumerate(processes):
-        own = shard_of(rank, SHARDS["unequal"])
+    for rank, result in enumerate(processes):
+        local = shard_of(rank, SHARDS["unequal"])
         # the loss here is a sum over rows, so gradients add over processes instead of being averaged
-        assert_same(found["layers"], (normed[own], decayed[own], *grads), rtol=1e-8, atol=1e-9)
+        assert_same(result["layers"], (normed[local], decayed[local], *grads), rtol=1e-8, atol=1e-9)
 
 
 def test_group_none_and_subgroups_stay_local(processes):

@@ -111,10 +111,10 @@ def test_masked_rows_are_nobodys_neighbours():
     x, mask = normal(3, 30, 5), some_mask(3, 30)
     distances, indices = knn(x, 3, mask=mask)
     for cloud, real, away, index in zip(x, mask, distances, indices, strict=True):
-        kept = real.nonzero().squeeze(1)
+        remaining = real.nonzero().squeeze(1)
         want = knn(cloud[real], 3)
         assert_same(away[real], want[0])
-        assert torch.equal(index[real], kept[want[1]])
+        assert torch.equal(index[real], remaining[want[1]])
         assert bool((index[~real] == -1).all())
         assert bool((away[~real] == 0).all())
 
@@ -163,12 +163,12 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
     if kind in ("grid", "copies", "far") and d < 8:
         assert torch.equal(index, order)
     else:
-        apart = torch.ones_like(plain, dtype=torch.bool)
+        off_diagonal = torch.ones_like(plain, dtype=torch.bool)
         close = plain.diff(dim=-1) <= 1e-5 * plain[..., 1:]
-        apart[..., 1:] &= ~close
-        apart[..., :-1] &= ~close
-        apart[..., -1] = False  # one as near may lie beyond it
-        assert torch.equal(index[apart], order[apart])
+        off_diagonal[..., 1:] &= ~close
+        off_diagonal[..., :-1] &= ~close
+        off_diagonal[..., -1] = False  # one as near may lie beyond it
+        assert torch.equal(index[off_diagonal], order[off_diagonal])
 
 
 @settings(max_examples=60, deadline=None)
@@ -185,7 +185,7 @@ def test_a_kd_tree_finds_the_nearest_of_another_label_to_the_last_tie(kind, n, d
     label = None if labels is None else torch.randint(0, labels, (n,), generator=torch.Generator().manual_seed(seed))
     with mock.patch.object(nearest, "neighbour_algorithm", return_value="boxes"):
         search = nearest.Search(x[None], None)
-    index, square = (found[0] for found in search(k, None, label))
+    index, square = (result[0] for result in search(k, None, label))
     away = (search.points[0].unsqueeze(1) - search.points[0]).square().cumsum(-1)[..., -1]
     label = torch.arange(n) if label is None else label
     want, order = away.masked_fill(label.unsqueeze(1) == label, math.inf).sort(dim=1, stable=True)

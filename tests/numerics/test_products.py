@@ -27,8 +27,8 @@ def test_adding_above_the_diagonal(shape):
 def test_a_function_of_the_entries_is_that_of_the_product(shape):
     x = normal(*shape)
     half = x.square().sum(-1) / 2
-    found = gram(x, lambda block, i, j: block.sub_(half[..., i, None]).sub_(half[..., None, j]).exp_())
-    assert_same(found, (-torch.cdist(x, x).square() / 2).exp(), rtol=1e-9, atol=1e-11)
+    result = gram(x, lambda block, i, j: block.sub_(half[..., i, None]).sub_(half[..., None, j]).exp_())
+    assert_same(result, (-torch.cdist(x, x).square() / 2).exp(), rtol=1e-9, atol=1e-11)
 
 
 def test_a_recorded_product_has_its_gradient():
