@@ -36,10 +36,10 @@ def test_crosses_have_students_intervals_both_ways_and_a_line_through_all_of_a_p
     (rows,) = (
         crosses(frame, arms=["p"], suites=["s", "t"], x="here", y="there", equal=True).to_dict()["datasets"].values()
     )
-    one, two = (pd.Series(row) for row in rows)
+    first, two = (pd.Series(row) for row in rows)
     half = pages.half_width([1.0, 3.0])
-    assert one[["x", "y", "n"]].tolist() == [2.0, 0.3, 2]
-    assert one[["x_high", "least", "most"]].tolist() == pytest.approx([2 + half, 2 - half, 2 + half], abs=1e-4)
+    assert first[["x", "y", "n"]].tolist() == [2.0, 0.3, 2]
+    assert first[["x_high", "least", "most"]].tolist() == pytest.approx([2 + half, 2 - half, 2 + half], abs=1e-4)
     assert two[["x_low", "x_high", "least", "most"]].tolist() == [5.0, 5.0, 5.0, 9.0], "one run has no interval"
 
 
@@ -48,12 +48,12 @@ def test_gains_grow_by_students_intervals_of_the_first_seeds(seeds):
     values = {"a": [0.01, 0.03, -0.02], "b": [0.2, 0.1]}
     rows = [("SST-2", arm, seed, v) for arm, part in values.items() for seed, v in enumerate(part, start=3)]
     frame = pd.DataFrame(rows, columns=["suite", "arm", "seed", "gain"]).sample(frac=1, random_state=0)
-    found = growing(frame).query("kind == 'mean' and seeds == @seeds").set_index("arm")
-    known = student(values["a"][:seeds])
-    assert found.loc["a", ["mean", "low", "high"]].tolist() == pytest.approx(
-        [known.estimate, known.low, known.high], abs=1e-4
+    result = growing(frame).query("kind == 'mean' and seeds == @seeds").set_index("arm")
+    reference = student(values["a"][:seeds])
+    assert result.loc["a", ["mean", "low", "high"]].tolist() == pytest.approx(
+        [reference.estimate, reference.low, reference.high], abs=1e-4
     )
-    assert found.loc["b", "n"] == 2, "an arm with fewer seeds keeps its last interval"
+    assert result.loc["b", "n"] == 2, "an arm with fewer seeds keeps its last interval"
     text = gains(frame, arms=["a", "b"], suites=["SST-2"], title="gain").to_json()
     assert text.count("datum.seeds == seeds") == 2
 
@@ -63,8 +63,8 @@ def test_rows_of_changes():
     rows = [("live", arm, seed, s) for arm, part in scores.items() for seed, s in enumerate(part)]
     frame = pd.DataFrame([*rows, ("alone", "CosReg", 0, 0.5)], columns=["suite", "arm", "seed", "value"])
     arms = ["IsoBN", "none", "CosReg", "unknown"]
-    made = pages.evidence.change_rows({"accuracy": frame}, suites=["live", "elsewhere", "alone"], arms=arms)
-    assert made == [
+    result = pages.evidence.change_rows({"accuracy": frame}, suites=["live", "elsewhere", "alone"], arms=arms)
+    assert result == [
         {"task": "live", "arm": "IsoBN", "accuracy": "+0.400, n = 1"},
         {"task": "live", "arm": "none (value)", "accuracy": pages.spread([0.5, 0.6, 0.7])},
         {"task": "live", "arm": "CosReg", "accuracy": pages.spread([0.1, 0.2, 0.0], sign="+")},

@@ -32,18 +32,18 @@ def live(monkeypatch):
     monkeypatch.delenv("ISONB_BOOK", raising=False)
 
     def show(draw, moves=(), **controls):
-        made = dict.fromkeys(controls)
+        values = dict.fromkeys(controls)
 
         def keep(name, **options):
-            made[name] = ipywidgets.interactive.widget_from_abbrev(controls[name])
-            return made[name]
+            values[name] = ipywidgets.interactive.widget_from_abbrev(controls[name])
+            return values[name]
 
         with capture_output() as first:
             assert pages.live(draw, **{name: keep(name) for name in controls}) is None
         with capture_output() as later:
             for name, value in moves:
-                made[name].value = value
-        return made, first, later.outputs
+                values[name].value = value
+        return values, first, later.outputs
 
     return show
 
@@ -70,23 +70,23 @@ def test_an_error_is_shown_in_the_place_of_the_picture_and_goes_again(live):
 
 
 def test_in_the_book_it_runs_once_with_the_defaults_and_shows_nothing(book):
-    seen = []
+    calls = []
 
     def draw(n, kind, flag, free):
-        seen.append((n, kind, flag, free))
+        calls.append((n, kind, flag, free))
         return f"{n} {kind}"
 
     free = ipywidgets.FloatSlider(value=0.3, min=0, max=1)
     with capture_output() as shown:
         assert pages.live(draw, n=(10, 50, 10), kind=["a", "b"], flag=True, free=free) is None
-    assert seen == [(30, "a", True, 0.3)]
+    assert calls == [(30, "a", True, 0.3)]
     assert shown.stdout == ""
     assert shown.outputs == []
 
 
-@pytest.mark.parametrize("found", ["book", "live"])
-def test_a_draw_shows_one_picture(found, request):
-    request.getfixturevalue(found)
+@pytest.mark.parametrize("result", ["book", "live"])
+def test_a_draw_shows_one_picture(result, request):
+    request.getfixturevalue(result)
     with pytest.raises(PageError, match=r"must show or return one picture; \{'n': 2\} gave 0"):
         pages.live(lambda n: None, n=(1, 3))
     with pytest.raises(PageError, match="gave 2"):

@@ -22,7 +22,7 @@ STUDY = types.SimpleNamespace(verdicts=lambda: JUDGED)
 
 @pytest.mark.parametrize("source", [JUDGED, STUDY], ids=["verdicts", "study"])
 @pytest.mark.parametrize(
-    ("claim", "words", "wrong"),
+    ("claim", "text", "wrong"),
     [
         (8, "supported", "contradicted"),
         ("C1 down", "inconclusive", "supported"),
@@ -30,9 +30,9 @@ STUDY = types.SimpleNamespace(verdicts=lambda: JUDGED)
         (9, "no such claim", "supported"),
     ],
 )
-def test_a_sentence_that_the_runs_do_not_carry_stops_the_build(source, claim, words, wrong):
-    expect(source, claim, words)
-    with pytest.raises(PageError, match=rf"\({claim}: {wrong}\); got {words}"):
+def test_a_sentence_that_the_runs_do_not_carry_stops_the_build(source, claim, text, wrong):
+    expect(source, claim, text)
+    with pytest.raises(PageError, match=rf"\({claim}: {wrong}\); got {text}"):
         expect(source, claim, wrong)
 
 

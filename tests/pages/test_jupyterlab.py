@@ -26,8 +26,8 @@ def pair(chapter):
     return f"_build/edit/{chapter.name.removeprefix('book/')}.ipynb", f"{chapter.name}.md"
 
 
-def git(root, *words):
-    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
+def git(root, *arguments):
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +87,9 @@ def test_a_saved_edit_is_in_the_source_and_nothing_else_is(lab, clone, chapter):
     source = (clone / f"{chapter.name}.md").read_text(encoding="utf-8")
     line = max((line for line in source.splitlines() if "}`" in line and not line.startswith((":", "#"))), key=len)
     edited = copy.deepcopy(content)
-    (cell,) = [one for one in edited["cells"] if line in one["source"].splitlines()]
+    (cell,) = [item for item in edited["cells"] if line in item["source"].splitlines()]
     whole = cell["source"]
-    first = next(one for one in edited["cells"] if one["cell_type"] == "code")
+    first = next(entry for entry in edited["cells"] if entry["cell_type"] == "code")
     first |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": "made\n"}]}
     first["metadata"]["trusted"] = True
     edited["metadata"]["language_info"] = {"name": "python", "version": "3.11.1", "file_extension": ".py"}

@@ -36,10 +36,10 @@ COMMANDS = {
 def test_the_run_ends(tool, tmp_path, monkeypatch):
     monkeypatch.delenv("ISONB_BOOK", raising=False)
     nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in CELLS]), tmp_path / "in.ipynb")
-    program, *words = COMMANDS[tool]
+    program, *phrase = COMMANDS[tool]
     environment = {**os.environ, "JUPYTER_PREFER_ENV_PATH": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     with (tmp_path / "log").open("w") as log:
-        command = [Path(sys.executable).with_name(program), *words]
+        command = [Path(sys.executable).with_name(program), *phrase]
         run = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log, start_new_session=True)
         try:
             code = run.wait(LIMIT)

@@ -20,12 +20,12 @@ def parsed():
 
 
 def test_a_cell_is_parsed():
-    found = parsed()
-    assert list(found) == ["n_points", "rate", "kind", "layers", "center"]
-    assert found["n_points"] == Parameter("n_points", "int", 300, "points in the cloud", low=10, high=5000)
-    assert found["kind"].options == ("cone", "sphere")
-    assert found["layers"].options == (6, 12)
-    assert found["center"].help == "move the cloud to the origin; its mean becomes 0"
+    result = parsed()
+    assert list(result) == ["n_points", "rate", "kind", "layers", "center"]
+    assert result["n_points"] == Parameter("n_points", "int", 300, "points in the cloud", low=10, high=5000)
+    assert result["kind"].options == ("cone", "sphere")
+    assert result["layers"].options == (6, 12)
+    assert result["center"].help == "move the cloud to the origin; its mean becomes 0"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_each_violation_is_a_typed_error(line, message):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("inputs", "message"),
     [
         ({"points": 5}, "no parameter is called points. This chapter has: n_points"),
         ({"n_points": "seven"}, "must be int from 10 to 5000; got 'seven'"),
@@ -64,6 +64,6 @@ def test_each_violation_is_a_typed_error(line, message):
         ({"rate": float("nan")}, "must be float"),
     ],
 )
-def test_bad_values_are_refused(given, message):
+def test_bad_values_are_refused(inputs, message):
     with pytest.raises(ParameterError, match=message):
-        validate_parameters(list(parsed().values()), given)
+        validate_parameters(list(parsed().values()), inputs)

@@ -25,7 +25,7 @@ def test_a_plane_is_turned_onto_the_other_view():
 def test_every_view_has_every_sentence_and_its_words():
     edges = torch.tensor([[0, 1], [2, 3]])
     chart = sentence_clouds({"as it is": X, "with noise": X + normal(40, 6, seed=2)}, SOME, edges={"with noise": edges})
-    told = [row["sentence"] for row in rows(chart) if "sentence" in row]
-    assert sorted(told) == sorted(2 * [s.text for s in SOME])
+    report = [row["sentence"] for row in rows(chart) if "sentence" in row]
+    assert sorted(report) == sorted(2 * [s.text for s in SOME])
     assert sum("x2" in row for row in rows(chart)) == len(edges)
     assert max(abs(row["x"]) for row in rows(chart)) == pytest.approx(1)

@@ -42,34 +42,38 @@ def solutions(chapter):
 
 def run(notebook, folder):
     folder.mkdir(parents=True, exist_ok=True)
-    made = nbformat.from_dict(notebook)
-    nbclient.NotebookClient(made, kernel_name="python3", timeout=60, resources={"metadata": {"path": folder}}).execute()
-    return made
+    result = nbformat.from_dict(notebook)
+    nbclient.NotebookClient(
+        result, kernel_name="python3", timeout=60, resources={"metadata": {"path": folder}}
+    ).execute()
+    return result
 
 
 @each_chapter
 def test_solutions_are_gone_and_all_else_is_the_chapters(chapter):
-    made = student(chapter)
-    assert [cell.id for cell in made.cells] == [cell.id for cell in chapter.cells.cells]
-    own = {cell.id: cell.source for cell in chapter.cells.cells}
-    inside = {cell.id for cell in to_fill(made)}
-    assert [own[cell.id] for cell in to_fill(made)] == solutions(chapter)
-    checked = [cell.source for cell in made.cells if cell.source.startswith("pages.check(")]
-    filled = Counter(cell.source for cell in to_fill(made))
+    notebook = student(chapter)
+    assert [cell.id for cell in notebook.cells] == [cell.id for cell in chapter.cells.cells]
+    sources = {cell.id: cell.source for cell in chapter.cells.cells}
+    inside = {cell.id for cell in to_fill(notebook)}
+    assert [sources[cell.id] for cell in to_fill(notebook)] == solutions(chapter)
+    checked = [cell.source for cell in notebook.cells if cell.source.startswith("pages.check(")]
+    filled = Counter(cell.source for cell in to_fill(notebook))
     assert filled[ANSWER] == len(checked)
     assert set(filled) <= {EMPTY, ANSWER}
-    graded = [cell.metadata.nbgrader for cell in made.cells if "nbgrader" in cell.metadata]
+    graded = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
     assert [entry.grade_id for entry in graded if entry.grade] == [f"{CHECK.match(text)[1]}-check" for text in checked]
-    assert all(cell.source == own[cell.id] for cell in made.cells if cell.cell_type == "code" and cell.id not in inside)
-    text = "\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
+    assert all(
+        cell.source == sources[cell.id] for cell in notebook.cells if cell.cell_type == "code" and cell.id not in inside
+    )
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     source = chapter.source.read_text(encoding="utf-8")
     assert "{solution-" not in text
     assert text.count("**Your solution:**") == source.count("{solution-start}")
     assert text.count("{exercise-start}") == source.count("{exercise-start}")
     for body in SOLUTION.findall(source):
         prose = re.sub(r"^```\{code-cell\}.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
-        told = [line for line in prose.splitlines() if len(line) > 40]
-        assert not any(line in text for line in told)
+        report = [line for line in prose.splitlines() if len(line) > 40]
+        assert not any(line in text for line in report)
     assert needed_from_solutions(chapter) == []
 
 
@@ -79,9 +83,9 @@ def test_it_runs_empty(book, capsys):
     path = book.build / "student" / "sample.ipynb"
     written = nbformat.read(path, as_version=4)
     nbformat.validate(written)
-    made = run(written, path.parent)
-    assert [cell.outputs for cell in to_fill(made)] == [[], []]
-    assert all(cell.execution_count for cell in made.cells if cell.cell_type == "code")
+    result = run(written, path.parent)
+    assert [cell.outputs for cell in to_fill(result)] == [[], []]
+    assert all(cell.execution_count for cell in result.cells if cell.cell_type == "code")
 
 
 def test_work_is_not_overwritten(book, capsys):
@@ -117,23 +121,23 @@ NUMBERED = [chapter for chapter in BOOK.chapters if chapter.name in BOOK.numbere
 @pytest.mark.parametrize("chapter", NUMBERED, ids=lambda chapter: chapter.slug)
 def test_no_exercise_of_a_numbered_page_needs_a_name_from_a_folded_cell(chapter):
     inside = {cell.id for cell in to_fill(student(chapter))}
-    seen, folded, missing = set(), set(), {}
+    visited, folded, missing = set(), set(), {}
     for cell in chapter.code:
-        used, made = names(cell.source)
+        used, result = names(cell.source)
         tags = set(cell.metadata.get("tags", []))
-        if cell.id in inside and used & folded - seen:
-            missing[cell.source.splitlines()[0]] = sorted(used & folded - seen)
-        (folded if FOLDED & tags and "parameters" not in tags else seen).update(made)
+        if cell.id in inside and used & folded - visited:
+            missing[cell.source.splitlines()[0]] = sorted(used & folded - visited)
+        (folded if FOLDED & tags and "parameters" not in tags else visited).update(result)
     assert missing == {}
 
 
 @pytest.mark.parametrize("chapter", [c for c in BOOK.chapters if c.name in PAPERS], ids=lambda chapter: chapter.slug)
 def test_a_paper_has_four_exercises_from_easy_to_hard_and_half_of_them_ask_to_think_first(chapter):
     text = chapter.source.read_text(encoding="utf-8")
-    asked = re.findall(r"\{exercise-start\} ([^\n]*) · (\w+)\n(.*?)\{admonition\} Hint", text, re.DOTALL)
-    levels = [("easy", "medium", "hard").index(level) for _, level, _ in asked]
-    assert len(asked) == 4
+    requests = re.findall(r"\{exercise-start\} ([^\n]*) · (\w+)\n(.*?)\{admonition\} Hint", text, re.DOTALL)
+    levels = [("easy", "medium", "hard").index(level) for _, level, _ in requests]
+    assert len(requests) == 4
     assert levels == sorted(levels)
     assert {0, 2} <= set(levels)
-    thinking = [title for title, _, body in asked if re.search(r"[Pp]redict|[Ss]ketch|[Ee]xplain", title + body)]
+    thinking = [title for title, _, body in requests if re.search(r"[Pp]redict|[Ss]ketch|[Ee]xplain", title + body)]
     assert len(thinking) >= 2, thinking

@@ -83,8 +83,8 @@ def test_glue_keeps_formatted_text(shell, value, fmt, text):
 
 
 def test_lines_above_rows_run_over_all_columns():
-    made = pages.table([{"x": 1, "y": 2}, {"x": 3, "y": 4}], heads={1: ["A & B", "c"]})
-    html = made._repr_html_()
+    result = pages.table([{"x": 1, "y": 2}, {"x": 3, "y": 4}], heads={1: ["A & B", "c"]})
+    html = result._repr_html_()
     assert html.count('<tr class="head"><th scope="colgroup" colspan="2">') == 2
     assert html.index(">1<") < html.index("A &amp; B") < html.index(">c<") < html.index(">3<")
-    assert repr(made).splitlines() == ["x  y", "1  2", "A & B", "c", "3  4"]
+    assert repr(result).splitlines() == ["x  y", "1  2", "A & B", "c", "3  4"]

@@ -34,32 +34,32 @@ def values(chapter):
 
 @each_chapter
 def test_nothing_raw_is_left(chapter):
-    given = values(chapter)
-    made = plain(chapter, chapter.fresh(), INDEX, given)
-    nbformat.validate(made)
-    text = prose(made)
+    inputs = values(chapter)
+    notebook = plain(chapter, chapter.fresh(), INDEX, inputs)
+    nbformat.validate(notebook)
+    text = prose(notebook)
     assert not RAW.findall(text)
-    assert all(value in text for value in given.values())
+    assert all(value in text for value in inputs.values())
     assert not set(INDEX.citations) & set(re.findall(r"[\w-]+", text)), "no key of a citation"
     assert not {label for label in INDEX.labels if label in text}, "no label"
     assert text.count("<details>") == text.count("</details>")
-    assert prose(plain(chapter, chapter.fresh(), INDEX, {})).count(NOT_YET) - text.count(NOT_YET) >= len(given)
+    assert prose(plain(chapter, chapter.fresh(), INDEX, {})).count(NOT_YET) - text.count(NOT_YET) >= len(inputs)
 
 
 @each_chapter
 def test_links_lead_to_notebooks(chapter):
     text = prose(plain(chapter, chapter.fresh(), INDEX, {}))
-    known = {other.notebook for other in BOOK.chapters}
+    reference = {other.notebook for other in BOOK.chapters}
     for target in re.findall(r"\]\(([^)#]+\.ipynb)\)", text):
-        assert (chapter.notebook.parent / target).resolve() in known
+        assert (chapter.notebook.parent / target).resolve() in reference
     assert not re.findall(r"\]\((?!https?:)[^)#]+(?<!\.ipynb)\)", text)
 
 
 @each_chapter
 def test_hidden_code_is_folded_and_solutions_are_closed(chapter):
-    made = plain(chapter, chapter.fresh(), INDEX, {})
+    notebook = plain(chapter, chapter.fresh(), INDEX, {})
     hidden = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
-    code = [cell for cell in made.cells if cell.cell_type == "code"]
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for cell in code:
         tags, folded = set(cell.metadata.get("tags", [])), cell.metadata.get("jupyter", {}).get("source_hidden", False)
         assert folded or "parameters" in tags or not hidden & tags
@@ -69,9 +69,9 @@ def test_hidden_code_is_folded_and_solutions_are_closed(chapter):
     inside = sum(body.count("{code-cell}") for body in bodies)
     assert sum(cell.metadata.get("jupyter", {}).get("outputs_hidden", False) for cell in code) == inside
     pictures = len(re.findall(r"^    name: fig-", source, re.MULTILINE))
-    captions = [cell for cell in made.cells if CAPTION in cell.metadata.get("tags", [])]
+    captions = [cell for cell in notebook.cells if CAPTION in cell.metadata.get("tags", [])]
     assert len(captions) == pictures
-    numbers = [words for page, words in INDEX.labels.values() if page == chapter.name and words.startswith("Fig.")]
+    numbers = [text for page, text in INDEX.labels.values() if page == chapter.name and text.startswith("Fig.")]
     assert [cell.source.split("*")[1] for cell in captions] == numbers
 
 
@@ -81,18 +81,18 @@ def test_a_directive_that_no_notebook_shows_is_refused():
 
 
 @pytest.mark.parametrize("repository", ["", "git+https://example.org/isonb"])
-@pytest.mark.parametrize("there", [True, False])
-def test_a_notebook_that_is_opened_alone_installs_the_package_first(there, repository, monkeypatch):
+@pytest.mark.parametrize("present", [True, False])
+def test_a_notebook_that_is_opened_alone_installs_the_package_first(present, repository, monkeypatch):
     chapter = BOOK.chapters[0]
     monkeypatch.setattr("isonb_lab.pages.notebooks.plain._repository", lambda checkout: repository)
-    made = plain(chapter, chapter.fresh(), INDEX, {})
-    first = next(cell for cell in made.cells if cell.cell_type == "code")
+    notebook = plain(chapter, chapter.fresh(), INDEX, {})
+    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
     ran = []
     shell = SimpleNamespace(run_line_magic=lambda name, line: ran.append(f"{name} {line}"))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: there or None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: present or None)
     exec(TransformerManager().transform_cell(first.source), {"get_ipython": lambda: shell})
     up = os.path.relpath(BOOK.root, chapter.source.parent)
-    wanted = f'"isonb @ {repository}" "isonb-lab @ {repository}#subdirectory=book"'
-    wanted = wanted if repository else f'"{up}" "{up}/book"'
-    assert ran == ([] if there else [f"pip install --quiet {wanted}"])
-    assert [cell.source for cell in code_cells(made)] == [cell.source for cell in chapter.code]
+    expected = f'"isonb @ {repository}" "isonb-lab @ {repository}#subdirectory=book"'
+    expected = expected if repository else f'"{up}" "{up}/book"'
+    assert ran == ([] if present else [f"pip install --quiet {expected}"])
+    assert [cell.source for cell in code_cells(notebook)] == [cell.source for cell in chapter.code]
