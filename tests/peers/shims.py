@@ -64,18 +64,21 @@ def barcode(x, max_dim, threshold, metric):
         x = distances(x)
     x = torch.as_tensor(np.asarray(x, dtype=float))
     options = {"keep_infinite": True, "return_generators": True}
-    found = isonb.rips_barcode(x, max_dim, metric=metric, threshold=threshold, **options)
-    kept = [one.diagram[:, 0] < one.diagram[:, 1] for one in found]
-    return [one._replace(diagram=one.diagram[k], pairing=one.pairing[k]) for one, k in zip(found, kept, strict=True)]
+    result = isonb.rips_barcode(x, max_dim, metric=metric, threshold=threshold, **options)
+    remaining = [item.diagram[:, 0] < item.diagram[:, 1] for item in result]
+    return [
+        entry._replace(diagram=entry.diagram[k], pairing=entry.pairing[k])
+        for entry, k in zip(result, remaining, strict=True)
+    ]
 
 
-def generators(found):
+def generators(result):
     """Finite H0, finite above, infinite H0, infinite above, as to_diagrams orders them; the lower end of edges last."""
-    several = [one.pairing.flip(0)[:, [1, 0, 3, 2] if one.dimension else [0, 2, 1]] for one in found]
+    several = [item.pairing.flip(0)[:, [1, 0, 3, 2] if item.dimension else [0, 2, 1]] for item in result]
     ends = [(pairing >= 0).all(1) for pairing in several]
     finite = [pairing[end].numpy() for pairing, end in zip(several, ends, strict=True)]
     endless = [pairing[~end].numpy() for pairing, end in zip(several, ends, strict=True)]
-    return finite[0], finite[1:], endless[0][:, 0][::-1], [one[:, :2] for one in endless[1:]]
+    return finite[0], finite[1:], endless[0][:, 0][::-1], [entry[:, :2] for entry in endless[1:]]
 
 
 def ripser_parallel(
@@ -105,9 +108,9 @@ def ripser_parallel(
         not_offered("a cloud of fewer than two points")
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, n_threads))
-    found = barcode(X, maxdim, thresh, metric)
+    result = barcode(X, maxdim, thresh, metric)
     torch.set_num_threads(threads)
-    return {"dgms": isonb.to_diagrams(found)} | ({"gens": generators(found)} if return_generators else {})
+    return {"dgms": isonb.to_diagrams(result)} | ({"gens": generators(result)} if return_generators else {})
 
 
 def ripser_of(
@@ -118,11 +121,11 @@ def ripser_of(
         not_offered("coefficients but 0 and 1")
     if do_cocycles or n_perm:
         not_offered("cocycles" if do_cocycles else "a subset of the points")
-    found = barcode(X, maxdim, thresh, "precomputed" if distance_matrix else metric)
+    result = barcode(X, maxdim, thresh, "precomputed" if distance_matrix else metric)
     away = distances(X) if distance_matrix else torch.cdist(*[torch.as_tensor(X)] * 2).numpy()
     edges = int((away[np.triu_indices(len(away), 1)] <= min(thresh, sys.float_info.max)).sum())
     return {
-        "dgms": isonb.to_diagrams(found),
+        "dgms": isonb.to_diagrams(result),
         "num_edges": edges,
         "cocycles": [],
         "dperm2all": away,
@@ -141,8 +144,8 @@ class VietorisRipsComplex(torch_topological.nn.VietorisRipsComplex):
         options = {"threshold": self.threshold, "keep_infinite": self.keep_infinite_features}
         ASKED.append(metric)
         metric = "precomputed" if treat_as_distances else metric
-        found = isonb.rips_barcode(x, self.dim, metric=metric, return_generators=True, **options)
-        return [torch_topological.nn.PersistenceInformation(*one) for one in found]
+        result = isonb.rips_barcode(x, self.dim, metric=metric, return_generators=True, **options)
+        return [torch_topological.nn.PersistenceInformation(*item) for item in result]
 
 
 def entropy(dgms, keep_inf=False, val_inf=None, normalize=False):
@@ -151,8 +154,8 @@ def entropy(dgms, keep_inf=False, val_inf=None, normalize=False):
     ASKED.append("entropy")
     if normalize:
         not_offered("a normalised entropy of any bars")
-    filled = [np.where(np.isinf(one), val_inf, one) if keep_inf else one for one in dgms]
-    bars = [isonb.from_diagrams([one])[0] for one in filled]
+    filled = [np.where(np.isinf(item), val_inf, item) if keep_inf else item for item in dgms]
+    bars = [isonb.from_diagrams([entry])[0] for entry in filled]
     return np.array([float(isonb.persistent_entropy(death - birth)) for birth, death in bars])
 
 
@@ -209,13 +212,13 @@ def persistence_of(estimator, X, Y=None):
     """The diagrams of gudhi's RipsPersistence."""
     if estimator.input_type not in ("point cloud", "lower distance matrix"):
         raise ValueError(estimator.input_type)
-    wanted = estimator.homology_dimensions
+    expected = estimator.homology_dimensions
     metric = "euclidean" if estimator.input_type == "point cloud" else "precomputed"
-    several = [barcode(x, max(np.atleast_1d(wanted)), estimator.threshold, metric) for x in X]
-    diagrams = [isonb.to_diagrams(found) for found in several]
-    if isinstance(wanted, int):
-        return [one[wanted] for one in diagrams]
-    return [[one[k] for k in wanted] for one in diagrams]
+    several = [barcode(x, max(np.atleast_1d(expected)), estimator.threshold, metric) for x in X]
+    diagrams = [isonb.to_diagrams(result) for result in several]
+    if isinstance(expected, int):
+        return [item[expected] for item in diagrams]
+    return [[entry[k] for k in expected] for entry in diagrams]
 
 
 run = rips._giotto()  # isonb's own use of giotto-ph stays what it is
