@@ -37,8 +37,8 @@ def bare(tmp_path):
     text = f"import sys\nfor name in {MISSING!r}.split():\n    sys.modules[name] = None\n"
     (tmp_path / "bare" / "sitecustomize.py").write_text(text)
     recipe = Path(batch.__file__).parent
-    found = [tmp_path / "bare", recipe.parents[2], recipe.parents[1], recipe]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, found))}
+    results = [tmp_path / "bare", recipe.parents[2], recipe.parents[1], recipe]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, results))}
 
 
 def packed(path):
@@ -71,8 +71,8 @@ def test_a_killed_batch_loses_no_finished_run_and_goes_on(bare, tmp_path):
     runs = load_grid("evidence_dose", "smoke")
     assert set(after) == {f"records/{run.run_id}.json" for run in runs}
     assert {name: after[name] for name in before} == before
-    assert all(one["status"] == "complete" for one in after.values())
-    assert {one["manifest"]["plan"] for one in after.values()} == {plan_digest("evidence_dose")}
+    assert all(value["status"] == "complete" for value in after.values())
+    assert {item["manifest"]["plan"] for item in after.values()} == {plan_digest("evidence_dose")}
     assert not pack.with_name("runs.zip.work").exists()
 
 

@@ -6,15 +6,15 @@ import pytest
 from dial import deployed
 
 WORDS = [
-    f"{one} {two}"
-    for one in ("red", "old", "big", "wet", "far", "new")
+    f"{item} {two}"
+    for item in ("red", "old", "big", "wet", "far", "new")
     for two in ("sea", "hat", "dog", "sun", "tea", "map")
 ]
 
 
 def pairs(start, count, name="score"):
-    one, other = WORDS[start : start + count], WORDS[start + 1 : start + count + 1]
-    return {"sentence1": one, "sentence2": other, name: [float(i % 5) for i in range(count)], "subset": ["a"] * count}
+    first, other = WORDS[start : start + count], WORDS[start + 1 : start + count + 1]
+    return {"sentence1": first, "sentence2": other, name: [float(i % 5) for i in range(count)], "subset": ["a"] * count}
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def data(tmp_path, monkeypatch):
     tables |= {"sts/sickr/test": pairs(18, 6), "sts/stsb/test": pairs(23, 5)}
     tables |= {"glue/stsb/train": pairs(27, 8, "label"), "glue/stsb/validation": pairs(0, 4, "label")}
     for split, at in (("train", 0), ("validation", 60)):
-        asked = {"title": ["t"] * 40, "context": [texts[at + i // 2] for i in range(40)]}
+        requests = {"title": ["t"] * 40, "context": [texts[at + i // 2] for i in range(40)]}
         answers = [{"text": ["a"], "answer_start": [0]}] * 40
-        tables[f"squad/{split}"] = asked | {
+        tables[f"squad/{split}"] = requests | {
             "id": [str(i) for i in range(40)],
             "question": texts[at : at + 40],
             "answers": answers,
@@ -60,14 +60,14 @@ def data(tmp_path, monkeypatch):
 
 
 def test_a_pair_is_read_once_and_the_fit_sees_no_sentence_that_is_read(data):
-    found = deployed.similar()
+    result = deployed.similar()
     read = [
         frozenset((items.texts[a], items.texts[b]))
-        for items in found.values()
+        for items in result.values()
         for a, b in zip(items.first, items.second, strict=True)
     ]
     assert len(read) == len(set(read))
-    sentences = {text for name in deployed.STS for text in found[name].texts}
+    sentences = {text for name in deployed.STS for text in result[name].texts}
     assert not sentences & set(deployed.unread_sentences())
     assert deployed.unread_sentences()
 

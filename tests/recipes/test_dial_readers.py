@@ -29,30 +29,30 @@ def cosine(x, first, second):
 
 def test_similarity_is_spearman_of_the_cosine_on_each_draw(cloud):
     first, second, gold = pairs()
-    made, found = readers.similarity(cloud[0], first, second, gold, "set"), cosine(cloud[0], first, second)
-    assert made[0] == pytest.approx(spearmanr(found, gold)[0])
+    result, outcome = readers.similarity(cloud[0], first, second, gold, "set"), cosine(cloud[0], first, second)
+    assert result[0] == pytest.approx(spearmanr(outcome, gold)[0])
     drawn = [np.repeat(np.arange(60), times.astype(int)) for times in readers.times_drawn(60, "set")[:5]]
-    assert made[:5] == pytest.approx([spearmanr(found[rows], gold[rows])[0] for rows in drawn])
+    assert result[:5] == pytest.approx([spearmanr(outcome[rows], gold[rows])[0] for rows in drawn])
 
 
 def test_threshold_is_the_area_under_the_curve(cloud):
     first, second, gold = pairs()
-    label, found = (gold > 2).astype(int), cosine(cloud[0], first, second)
-    made = readers.threshold(cloud[0], first, second, label, "set")
+    label, outcome = (gold > 2).astype(int), cosine(cloud[0], first, second)
+    result = readers.threshold(cloud[0], first, second, label, "set")
     drawn = [np.repeat(np.arange(60), times.astype(int)) for times in readers.times_drawn(60, "set")[:5]]
-    assert made[:5] == pytest.approx([roc_auc_score(label[rows], found[rows]) for rows in drawn])
+    assert result[:5] == pytest.approx([roc_auc_score(label[rows], outcome[rows]) for rows in drawn])
 
 
 def test_retrieval_is_ndcg_at_10(cloud):
     x, _ = cloud
     questions, passages = np.arange(100, 120), np.arange(100)
-    wanted = np.arange(20)
-    made = readers.retrieval(x, questions, wanted, passages)
+    expected = np.arange(20)
+    result = readers.retrieval(x, questions, expected, passages)
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     scores = unit[questions] @ unit[passages].T
-    truth = (passages[None] == wanted[:, None]).astype(int)
-    assert made["retrieval"][0] == pytest.approx(ndcg_score(truth, scores, k=10))
-    assert made["recall at 1"][0] == pytest.approx((scores.argmax(1) == wanted).mean())
+    truth = (passages[None] == expected[:, None]).astype(int)
+    assert result["retrieval"][0] == pytest.approx(ndcg_score(truth, scores, k=10))
+    assert result["recall at 1"][0] == pytest.approx((scores.argmax(1) == expected).mean())
 
 
 def test_neighbours_are_those_of_scikit_learn(cloud):
@@ -69,10 +69,12 @@ def test_rounding_and_the_sign_of_an_axis_do_not_move_the_hidden_layer():
     x = rng.normal(size=(600, 24)) * np.linspace(3, 0.1, 24) + 0.3 * labels[:, None] * rng.normal(size=24)
     rounded = x * (1 + 1e-6 * rng.normal(size=x.shape))
     mirrored = x * np.where(np.arange(24) % 3 == 0, -1, 1)
-    one, *others = (readers.hidden_layer(y[:400], labels[:400], y[400:], labels[400:]) for y in (x, rounded, mirrored))
-    assert one[0] > 0.8
+    first, *others = (
+        readers.hidden_layer(y[:400], labels[:400], y[400:], labels[400:]) for y in (x, rounded, mirrored)
+    )
+    assert first[0] > 0.8
     for other in others:
-        assert (other == one).all()
+        assert (other == first).all()
 
 
 def test_k_means_is_scored_by_its_v_measure(cloud):
@@ -81,5 +83,5 @@ def test_k_means_is_scored_by_its_v_measure(cloud):
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     want = v_measure_score(twice, KMeans(2, n_init=1, random_state=0).fit_predict(unit))
     assert readers.k_means(rows, twice, "set")[0] == pytest.approx(want)
-    apart = np.where(labels[:, None] == 1, [0.0, 1.0], [1.0, 0.0])
-    assert readers.k_means(apart, labels)[0] == pytest.approx(v_measure_score(labels, labels))
+    separate = np.where(labels[:, None] == 1, [0.0, 1.0], [1.0, 0.0])
+    assert readers.k_means(separate, labels)[0] == pytest.approx(v_measure_score(labels, labels))

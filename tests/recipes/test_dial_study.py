@@ -47,21 +47,23 @@ def outcome(score):
 
 def test_gains_and_the_best_place_are_paired():
     scores = {("mean", "own", *turn): 0.5 if turn == RAW else 0.7 - abs(turn[1] - 0.5) / 5 for turn in SHORT}
-    made = Cell({(key, "retrieval", "squad"): outcome(score) for key, score in scores.items()})
-    rows = pd.DataFrame(rows_of(made)).set_index(["turn", "strength", "set"])
+    result = Cell({(key, "retrieval", "squad"): outcome(score) for key, score in scores.items()})
+    rows = pd.DataFrame(rows_of(result)).set_index(["turn", "strength", "set"])
     half = rows.loc["whitening", 0.5, "squad"]
     assert half["gain"] == pytest.approx(0.2)
     assert half["gain_low"] == pytest.approx(0.2) == half["gain_high"]  # the same draws on both sides
-    best = best_place(made, "mean", "own", "retrieval")
+    best = best_place(result, "mean", "own", "retrieval")
     assert (best["best"], best["best_low"], best["best_high"]) == (0.5, 0.5, 0.5)
     assert best["over"] == pytest.approx(-0.1)
-    assert best_place(made, "mean", "own", "similarity") is None
+    assert best_place(result, "mean", "own", "similarity") is None
 
 
 def test_parts_add_up_to_the_whole_gain_in_both_orders():
     scores = {"first token first": (0.1, 0.4, 0.4, 0.5, 0.5, 0.6, 0.6), "first token last": range(7)}
-    made = Cell({(key, "retrieval", "squad"): outcome(scores[key[2]][int(key[3])]) for key in KEYS if key[2] in scores})
-    rows = pd.DataFrame(parts_of(made, "retrieval"))
+    result = Cell(
+        {(key, "retrieval", "squad"): outcome(scores[key[2]][int(key[3])]) for key in KEYS if key[2] in scores}
+    )
+    rows = pd.DataFrame(parts_of(result, "retrieval"))
     sums = rows.groupby("order")["gain"].sum().to_dict()
     assert sums == pytest.approx({"first token first": 0.5, "first token last": 6})
     assert rows.loc[0, ["order", "part"]].tolist() == ["first token first", "first token"]
@@ -89,7 +91,7 @@ def test_end_points_read_again_are_those_that_were_recorded(encoder, layer, tmp_
 @pytest.mark.parametrize(("moved", "code"), [(0.0032, 0), (0.0033, 1)])
 def test_a_score_may_move_by_one_row_of_its_set(moved, code, monkeypatch, capsys):
     rows = plan.read("scores").query("encoder == 'tiny' and layer == 4 and reader == 'own topics'")
-    monkeypatch.setattr(make_dial, "read_again", lambda *given: rows.assign(score=rows["score"] + moved))
+    monkeypatch.setattr(make_dial, "read_again", lambda *options: rows.assign(score=rows["score"] + moved))
     monkeypatch.setattr("sys.argv", ["dial", "again", "tiny"])
     assert make_dial.main() == code
     assert f"{code * len(rows)} further away than a row" in capsys.readouterr().out

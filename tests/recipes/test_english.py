@@ -45,11 +45,11 @@ def test_rows_are_what_the_registry_says(task, split):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_splits_share_no_sentence_whatever_the_seeds(task):
-    found = {
+    result = {
         split: {t for seed in (0, 1) for row in suite(task, split, 200, seed) for t in texts(row)} for split in SPLITS
     }
-    for one, two in itertools.combinations(SPLITS, 2):
-        assert not found[one] & found[two]
+    for item, two in itertools.combinations(SPLITS, 2):
+        assert not result[item] & result[two]
     assert len({t for row in suite(task, "train") for t in texts(row)}) > 0.95 * sum(
         len(texts(row)) for row in suite(task, "train")
     )
@@ -70,21 +70,21 @@ def shape(row: dict) -> list[float]:
 def test_no_cheap_way_to_the_answer(task):
     """Words without order stay below 0.66, lengths and word overlap below 0.65: chance is 0.5 and the truth is 1."""
     train, test = suite(task, "train"), suite(task, "test", 600)
-    y, wanted = ([row["label"] for row in rows] for rows in (train, test))
+    y, expected = ([row["label"] for row in rows] for rows in (train, test))
     bag = CountVectorizer(token_pattern=r"\S+")
-    words = MultinomialNB().fit(bag.fit_transform(map(features, train)), y)
-    assert words.score(bag.transform(map(features, test)), wanted) < 0.66
+    text = MultinomialNB().fit(bag.fit_transform(map(features, train)), y)
+    assert text.score(bag.transform(map(features, test)), expected) < 0.66
     sizes = DecisionTreeClassifier(max_depth=4, random_state=0).fit([shape(r) for r in train], y)
-    assert sizes.score([shape(r) for r in test], wanted) < 0.65
+    assert sizes.score([shape(r) for r in test], expected) < 0.65
 
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_rows_that_ship_are_those_of_the_recipe(task, split):
-    known = shipped.TASKS[f"english_{task}"]
-    assert known.splits == SPLITS
-    assert shipped.generated_rows(known.name, split).to_pylist() == [
-        {column: row[column] for column in known.columns} for row in suite(task, split)
+    reference = shipped.TASKS[f"english_{task}"]
+    assert reference.splits == SPLITS
+    assert shipped.generated_rows(reference.name, split).to_pylist() == [
+        {column: row[column] for column in reference.columns} for row in suite(task, split)
     ]
 
 

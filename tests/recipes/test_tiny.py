@@ -52,9 +52,19 @@ def points(model):
 
 
 def test_the_command_gives_a_model_that_the_lab_loads(text, tmp_path, capfd):
-    words = ["--text", str(text), "--out", str(tmp_path), "--batch", "8", "--learning-rate", "0.02", "--no-bfloat16"]
-    words += ["--layers", "1", "--width", "32", "--length", "16", "--steps", "80"]
-    assert pretrain.main(words) == 0
+    arguments = [
+        "--text",
+        str(text),
+        "--out",
+        str(tmp_path),
+        "--batch",
+        "8",
+        "--learning-rate",
+        "0.02",
+        "--no-bfloat16",
+    ]
+    arguments += ["--layers", "1", "--width", "32", "--length", "16", "--steps", "80"]
+    assert pretrain.main(arguments) == 0
     assert f"finished: {tmp_path / 'model'}" in capfd.readouterr().out
     encoder = loading.load(tmp_path / "model")
     assert (encoder.layers, encoder.dim, encoder.max_length) == (1, 32, 32)
@@ -63,7 +73,7 @@ def test_the_command_gives_a_model_that_the_lab_loads(text, tmp_path, capfd):
     assert catalogue.weights_digest(tmp_path / "model") in card
     by_frequency = float(card.split("by frequency alone has loss ")[1].split()[0][:-1])
     assert points(tmp_path / "model")[-1][5] < 0.6 * by_frequency  # it reads the first noun to guess the last
-    assert pretrain.main([*words, "--seed", "9"]) == 2
+    assert pretrain.main([*arguments, "--seed", "9"]) == 2
     assert "error: a run is resumed with the settings it was started with; got seed 0 -> 9" in capfd.readouterr().err
     assert pretrain.main(["--text", str(tmp_path / "model"), "--out", str(tmp_path)]) == 2
     assert "no *.parquet or *.txt files" in capfd.readouterr().err
@@ -115,8 +125,8 @@ def test_tiny_is_small_and_as_its_card_says(tiny):
     assert digest in card
     assert "CC BY-SA 3.0" in card
     reached, frequency = (
-        float(re.search(told + r" ([0-9.]*[0-9])", " ".join(card.split()))[1])  # type: ignore[index]
-        for told in (r"float16 weights\): loss", "by frequency alone has loss")
+        float(re.search(report + r" ([0-9.]*[0-9])", " ".join(card.split()))[1])  # type: ignore[index]
+        for report in (r"float16 weights\): loss", "by frequency alone has loss")
     )
     curve = points(folder)
     assert curve[-1][3] == 0.0  # the learning rate at the end
