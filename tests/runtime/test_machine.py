@@ -10,14 +10,14 @@ from isonb.runtime.machine import hardware, versions
 
 
 def test_versions_are_those_installed():
-    found = versions(["numpy", "no-such-package"])
-    assert found == {"python": platform.python_version(), "numpy": metadata.version("numpy"), "no-such-package": None}
+    result = versions(["numpy", "no-such-package"])
+    assert result == {"python": platform.python_version(), "numpy": metadata.version("numpy"), "no-such-package": None}
 
 
 def test_hardware_is_that_of_this_process():
-    found = hardware()
-    assert list(found) == sorted(found)
-    assert found["threads"] == torch.get_num_threads()
-    assert 1 <= found["cores"] <= os.cpu_count()
-    assert found["cpu"]
-    assert not {os.uname().nodename, os.environ.get("USER")} & set(map(str, found.values()))
+    result = hardware()
+    assert list(result) == sorted(result)
+    assert result["threads"] == torch.get_num_threads()
+    assert 1 <= result["cores"] <= os.cpu_count()
+    assert result["cpu"]
+    assert not {os.uname().nodename, os.environ.get("USER")} & set(map(str, result.values()))

@@ -33,23 +33,23 @@ def run(tmp_path, monkeypatch, *, last="x"):
     try:
         notebook({"source": str(source), "target": str(target), "parameters": {}, "cwd": str(tmp_path)})
     finally:
-        found = nbformat.read(target, as_version=4)
-    return saves, found
+        result = nbformat.read(target, as_version=4)
+    return saves, result
 
 
 def test_slow_saves_are_few_and_the_last_one_is_whole(tmp_path, monkeypatch):
-    saves, found = run(tmp_path, monkeypatch)
+    saves, result = run(tmp_path, monkeypatch)
     before_the_end = saves[:-1]
     assert len(saves) < CELLS, "papermill alone saves twice a cell"
     assert all(b - a > PATIENCE * SAVING for a, b in itertools.pairwise(before_the_end))
-    assert [cell.outputs[0].data["text/plain"] for cell in found.cells[:CELLS]] == [str(k) for k in range(CELLS)]
-    assert {cell.metadata.papermill.status for cell in found.cells} == {"completed"}
+    assert [cell.outputs[0].data["text/plain"] for cell in result.cells[:CELLS]] == [str(k) for k in range(CELLS)]
+    assert {cell.metadata.papermill.status for cell in result.cells} == {"completed"}
 
 
 def test_a_failure_is_saved_with_all_before_it(tmp_path, monkeypatch):
     with pytest.raises(papermill.PapermillExecutionError, match="the tree fell over"):
         run(tmp_path, monkeypatch, last="raise RuntimeError('the tree fell over')")
-    found = nbformat.read(tmp_path / "out.ipynb", as_version=4)
-    done = [cell for cell in found.cells if cell.metadata.get("papermill", {}).get("status") == "completed"]
+    result = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    done = [cell for cell in result.cells if cell.metadata.get("papermill", {}).get("status") == "completed"]
     assert len([cell for cell in done if cell.cell_type == "code"]) == CELLS
-    assert any(output.output_type == "error" for cell in found.cells for output in cell.get("outputs", []))
+    assert any(output.output_type == "error" for cell in result.cells for output in cell.get("outputs", []))

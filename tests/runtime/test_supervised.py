@@ -73,9 +73,9 @@ def test_work_is_done_without_importing_isonb_or_torch(temporary, tmp_path, erro
     work = {"word": "tree \N{EVERGREEN TREE}", "error": error, "code": code}
     environment = {"PYTHONIOENCODING": "utf-8"}
     process = SupervisedProcess(work, tmp_path / "log", function="leashed:report", environment=environment)
-    found = process.wait(threading.Event())
-    assert (found.kind, found.text[:7]) == answer
-    assert len(found.text) <= LONGEST_TEXT
+    result = process.wait(threading.Event())
+    assert (result.kind, result.text[:7]) == answer
+    assert len(result.text) <= LONGEST_TEXT
     first, *traceback = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     assert first == "tree \N{EVERGREEN TREE} [] True"
     assert [line for line in traceback if line.strip()][-1:] == ([f"ValueError: {error}"] if error else [])

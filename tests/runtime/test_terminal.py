@@ -37,10 +37,10 @@ def test_what_is_obeyed_is_shown(text, shown):
 def test_texts_of_vectors_reach_no_terminal():
     x = np.random.default_rng(0).normal(size=(120, 16))
     x[[3, 4]] = x[1]
-    said = repr(isonb.audit(x, [f"{ERASE}::error::{i} and so on" for i in range(120)]))
-    assert "and so on" in said
-    assert "\x1b" not in said
-    assert not any(line.lstrip().startswith("::") for line in said.splitlines())
+    text = repr(isonb.audit(x, [f"{ERASE}::error::{i} and so on" for i in range(120)]))
+    assert "and so on" in text
+    assert "\x1b" not in text
+    assert not any(line.lstrip().startswith("::") for line in text.splitlines())
 
 
 def test_names_of_files_and_columns_reach_no_terminal(tmp_path, capsys):
@@ -48,9 +48,9 @@ def test_names_of_files_and_columns_reach_no_terminal(tmp_path, capsys):
     np.savez(tmp_path / "a.npz", **{f"{name}{i}": np.ones((30, 4)) for i in range(2)})
     assert cli.main(["audit", str(tmp_path / "a.npz")]) == 2
     assert cli.main(["audit", str(tmp_path / f"{ERASE}.npy")]) == 2
-    said = capsys.readouterr().err
-    assert "\x1b" not in said
-    assert not any(line.lstrip().startswith("::") for line in said.splitlines())
+    output = capsys.readouterr().err
+    assert "\x1b" not in output
+    assert not any(line.lstrip().startswith("::") for line in output.splitlines())
 
 
 @pytest.fixture
@@ -78,20 +78,20 @@ def test_a_report_goes_through_a_link_and_into_a_pipe(vectors, tmp_path):
 
 @pytest.mark.parametrize(("place", "to"), [("/dev/stdout", "a pipe"), ("/proc/self/fd/1", "a file")])
 def test_the_standard_output_is_the_report_alone(vectors, tmp_path, place, to):
-    words = [sys.executable, "-m", "isonb", "audit", vectors, "--json", place]
+    arguments = [sys.executable, "-m", "isonb", "audit", vectors, "--json", place]
     if to == "a pipe":
-        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        output = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
     else:
         with (tmp_path / "out").open("w") as file:
-            subprocess.run(words, stdout=file, stderr=subprocess.DEVNULL, check=True)
-        said = (tmp_path / "out").read_text()
-    assert json.loads(said)["n"] == 60
+            subprocess.run(arguments, stdout=file, stderr=subprocess.DEVNULL, check=True)
+        output = (tmp_path / "out").read_text()
+    assert json.loads(output)["n"] == 60
 
 
 def test_a_terminal_without_utf_8_gets_plain_signs(tmp_path):
     """As in a build whose output is ASCII, or in a console of Windows."""
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(100, 8)) + 1)
-    words = [sys.executable, "-m", "isonb", "audit", str(tmp_path / "x.npy")]
-    told = subprocess.run(words, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
-    assert told.returncode == 0, told.stderr
-    assert b" -> " in told.stdout
+    arguments = [sys.executable, "-m", "isonb", "audit", str(tmp_path / "x.npy")]
+    output = subprocess.run(arguments, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert output.returncode == 0, output.stderr
+    assert b" -> " in output.stdout
