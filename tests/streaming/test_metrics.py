@@ -142,34 +142,34 @@ def test_dims_are_those_of_the_points():
         (metrics.LiDAR(2, dims=3), isonb.lidar, (x,)),
         (metrics.NC1(2, dims=3), isonb.nc1, (x[:, 0], torch.arange(5) % 2)),
     )
-    for metric, function, given in cases:
-        metric.update(*given)
-        assert_same(metric.compute(), function(*given), rtol=1e-4, dtype=False)
+    for metric, function, inputs in cases:
+        metric.update(*inputs)
+        assert_same(metric.compute(), function(*inputs), rtol=1e-4, dtype=False)
 
 
 @pytest.mark.parametrize("name", POINTS)
 def test_forward_gives_the_batch_and_keeps_the_whole_and_metrics_merge(name):
     make, function = POINTS[name]
-    one, other, empty = make(), make(), make()
-    for metric, part in zip((one, other), X.split(20), strict=True):
+    first, other, empty = make(), make(), make()
+    for metric, part in zip((first, other), X.split(20), strict=True):
         value = metric(part.clone().requires_grad_())
         assert_same(value, function(part))
         assert not value.requires_grad
-    one.merge_state(other)
-    assert_same(one.compute(), function(X))
+    first.merge_state(other)
+    assert_same(first.compute(), function(X))
     empty.merge_state(other)
     assert_same(empty.compute(), function(X[20:]))
 
 
 @pytest.mark.parametrize("name", BESIDE)
 def test_what_stands_beside_the_points_comes_in_batches_and_merges(name):
-    make, function, given = BESIDE[name]
+    make, function, inputs = BESIDE[name]
     metric, other = make(), make()
-    metric.update(*(part[:2] for part in given))
-    other.update(*(part[2:] for part in given))
+    metric.update(*(part[:2] for part in inputs))
+    other.update(*(part[2:] for part in inputs))
     metric.merge_state(other)
-    assert_same(metric.compute(), function(*given))
-    assert_same(make()(*given), function(*given))
+    assert_same(metric.compute(), function(*inputs))
+    assert_same(make()(*inputs), function(*inputs))
     if name in ("alignment", "CKA"):  # pairs off the mask and pairs without a direction don't count
         x, y, mask = TOKENS[0].clone(), TOKENS[1], some_mask(7)
         x[2] = 0
@@ -248,19 +248,19 @@ def test_typed_errors():
 # -- Sampled beyond its capacity --------------------------------------------------------------------------------------
 
 
-def kept(x):
+def remaining(x):
     return x
 
 
 def test_a_sample_is_uniform_whatever_the_batches():
     hits = torch.zeros(60)
     for seed in range(400):
-        metric = metrics.Sampled(kept, capacity=12, seed=seed)
+        metric = metrics.Sampled(remaining, capacity=12, seed=seed)
         for part in torch.arange(60.0).unsqueeze(-1).split([1, 29, 25, 5]):
             metric(part) if len(part) > 1 else metric.update(part)
-        found = metric.compute().flatten().long()
-        assert len(found) == len(found.unique()) == 12
-        hits[found] += 1
+        result = metric.compute().flatten().long()
+        assert len(result) == len(result.unique()) == 12
+        hits[result] += 1
     expected = 400 * 12 / 60
     chi2 = ((hits - expected) ** 2 / (expected * (1 - 12 / 60))).sum().item()
     assert chi2 < 100  # 59 degrees of freedom: beyond 100 with probability 0.0007
@@ -268,17 +268,17 @@ def test_a_sample_is_uniform_whatever_the_batches():
 
 def test_a_sample_is_reproducible_merges_and_says_so():
     def draw(seed):
-        metric = fed(functools.partial(metrics.Sampled, kept, capacity=10, seed=seed))
+        metric = fed(functools.partial(metrics.Sampled, remaining, capacity=10, seed=seed))
         assert not metric.exact
         return metric.compute()
 
     assert torch.equal(draw(1), draw(1))
     assert not torch.equal(draw(1), draw(2))
-    one, other = (fed(functools.partial(metrics.Sampled, kept, capacity=10, seed=s)) for s in (1, 2))
-    smallest = torch.cat([one.keys, other.keys]).sort().values[:10]
-    one.merge_state(other)
-    assert_same(one.keys.sort().values, smallest)
-    assert one.seen == 80
+    first, other = (fed(functools.partial(metrics.Sampled, remaining, capacity=10, seed=s)) for s in (1, 2))
+    smallest = torch.cat([first.keys, other.keys]).sort().values[:10]
+    first.merge_state(other)
+    assert_same(first.keys.sort().values, smallest)
+    assert first.seen == 80
 
 
 # -- two processes ----------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def count_collectives(counts):
 
 def on_this_rank():
     """Every metric on this rank's shard: value, collectives, and the value of all data after one more batch."""
-    found, counts = {}, []
+    results, counts = {}, []
     count_collectives(counts)
     for case, shards in SHARDS.items():
         cuts = shards[dist.get_rank()]
@@ -310,54 +310,54 @@ def on_this_rank():
             value = metric.compute()
             sent = len(counts)
             metric.update(X[:5])  # states are local again
-            found[case, name] = value, sent, metric.compute()
-    for name, (make, _, given) in BESIDE.items():
+            results[case, name] = value, sent, metric.compute()
+    for name, (make, _, inputs) in BESIDE.items():
         metric = make()
-        metric.update(*(part[:2] if dist.get_rank() == 0 else part[2:] for part in given))
+        metric.update(*(part[:2] if dist.get_rank() == 0 else part[2:] for part in inputs))
         counts.clear()
-        found["beside", name] = metric.compute(), len(counts), None
-    return {"values": found} | others_on_this_rank()
+        results["beside", name] = metric.compute(), len(counts), None
+    return {"values": results} | others_on_this_rank()
 
 
 def others_on_this_rank():
-    found = {}
+    results = {}
     for name in ("IsoScore", "sampled TwoNN"):
         metric = fed(POINTS[name][0], X[:, : 4 + dist.get_rank()])
         try:
             metric.compute()
         except ShapeError as error:
-            found["error", name] = str(error)
+            results["error", name] = str(error)
     empty = metrics.IsoScore()
     try:
         empty.compute()
     except ShapeError as error:
-        found["error", "no data"] = str(error)
-    known = metrics.IsoScore(dims=6)
-    known.update(X[10 * dist.get_rank() :][: 10 + 20 * dist.get_rank()])
-    found["dims"] = known.compute()
-    sample = fed(functools.partial(metrics.Sampled, kept, capacity=10), X + 100 * dist.get_rank())
-    found["sample"] = sample.compute()
-    return found
+        results["error", "no data"] = str(error)
+    reference = metrics.IsoScore(dims=6)
+    reference.update(X[10 * dist.get_rank() :][: 10 + 20 * dist.get_rank()])
+    results["dims"] = reference.compute()
+    sample = fed(functools.partial(metrics.Sampled, remaining, capacity=10), X + 100 * dist.get_rank())
+    results["sample"] = sample.compute()
+    return results
 
 
 @pytest.mark.slow
 def test_two_processes_give_the_value_of_the_union_in_a_few_collectives():
     first, second = run(on_this_rank)
-    for found in (first, second):
-        for (case, name), (value, sent, later) in found["values"].items():
-            told = f"{name}, {case}"
+    for result in (first, second):
+        for (case, name), (value, sent, later) in result["values"].items():
+            report = f"{name}, {case}"
             if case == "beside":
                 want, more = BESIDE[name][1](*BESIDE[name][2]), None
             else:
                 want, more = (POINTS[name][1](x) for x in (X, torch.cat([X, X[:5], X[:5]])))
-            torch.testing.assert_close(value, want, rtol=1e-9, atol=1e-12, msg=told)
-            assert sent <= (4 if "sampled" in name else 3), told
-            assert more is None or torch.allclose(later, more, rtol=1e-9, atol=1e-12), told
+            torch.testing.assert_close(value, want, rtol=1e-9, atol=1e-12, msg=report)
+            assert sent <= (4 if "sampled" in name else 3), report
+            assert more is None or torch.allclose(later, more, rtol=1e-9, atol=1e-12), report
         for name in ("IsoScore", "sampled TwoNN"):
-            assert "all processes must have points of one dimension" in found["error", name]
-        assert "needs at least 2 points; got 0" in found["error", "no data"]
-        assert_same(found["dims"], isoscore(X))
-        assert torch.equal(found["sample"], first["sample"])
+            assert "all processes must have points of one dimension" in result["error", name]
+        assert "needs at least 2 points; got 0" in result["error", "no data"]
+        assert_same(result["dims"], isoscore(X))
+        assert torch.equal(result["sample"], first["sample"])
     assert len(first["sample"]) == 10
     assert 0 < int((first["sample"].mean(-1) > 50).sum()) < 10  # from both
 

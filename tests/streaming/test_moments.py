@@ -43,7 +43,7 @@ def test_any_cut_gives_the_moments_of_the_union(sizes):
     for part in parts:
         streamed.update(part)
         other = Moments().update(part.clone().requires_grad_())
-        before = [one.clone() for one in other.state_tensors()]
+        before = [tensor.clone() for tensor in other.state_tensors()]
         merged.merge(other).update(part[:0])
         assert_same(other.state_tensors(), before, rtol=0, atol=0)  # it stays as it was
     assert_moments(streamed, parts)

@@ -38,10 +38,10 @@ class Network:
         self.sums, self.mail = [], []
 
     def line(self):
-        known = iter(self.sums)
+        reference = iter(self.sums)
 
         def total(x):
-            for reply in known:
+            for reply in reference:
                 return reply
             self.mail.append(x)
             raise InterruptedError
