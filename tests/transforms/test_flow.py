@@ -77,11 +77,11 @@ def released_step(x, step):
 
     first, _, _, second, _, _, last = step.coupling
     x = actnorm(x, step.norm) @ torch.eye(x.shape[-1]).double().flip(0)
-    one, two = x.split(x.shape[-1] // 2, -1)
-    hidden = torch.relu(actnorm(one @ first.weight.T, step.coupling[1]))
+    single, two = x.split(x.shape[-1] // 2, -1)
+    hidden = torch.relu(actnorm(single @ first.weight.T, step.coupling[1]))
     hidden = torch.relu(actnorm(hidden @ second.weight.T, step.coupling[4]))
     shift = (hidden @ last.linear.weight.T + last.linear.bias) * torch.exp(3.0 * last.log_scale)
-    return torch.cat([one, two + shift], -1), (3.0 * step.norm.log_scale).sum()
+    return torch.cat([single, two + shift], -1), (3.0 * step.norm.log_scale).sum()
 
 
 def released_bits(x, steps, depth):
@@ -105,18 +105,18 @@ def test_training_is_the_released_one_step_by_step():
     assert released_bits(x, flow.steps, 2).item() == pytest.approx(start, rel=1e-12)
     fit_flow(x, flow=flow, seed=1, epochs=2)
     parameters = list(twin.parameters())
-    m, v = ([np.zeros(tuple(one.shape)) for one in parameters] for _ in range(2))
+    m, v = ([np.zeros(tuple(entry.shape)) for entry in parameters] for _ in range(2))
     generator = torch.Generator().manual_seed(1)
     for order in [torch.randperm(160, generator=generator) for _ in range(2)]:
         for rows in order.split(32):
             slopes = torch.autograd.grad(released_bits(x[rows], twin.steps, 2), parameters)
             cut = min(1, 1 / math.sqrt(sum(float((slope**2).sum()) for slope in slopes)))
-            for k, (one, slope) in enumerate(zip(parameters, slopes, strict=True)):
+            for k, (parameter, slope) in enumerate(zip(parameters, slopes, strict=True)):
                 g = cut * slope.numpy()
                 m[k], v[k] = 0.9 * m[k] + 0.1 * g, 0.999 * v[k] + 0.001 * g**2
-                old = one.detach().numpy()
+                old = parameter.detach().numpy()
                 new = old - 1e-3 * (m[k] / (np.sqrt(v[k]) + 1e-6) + 0.01 * old)
-                one.data = torch.from_numpy(new)
+                parameter.data = torch.from_numpy(new)
     for ours, theirs in zip(flow.parameters(), parameters, strict=True):
         assert_same(ours, theirs, rtol=1e-8, atol=1e-10)
     got = flow.bits_per_dimension(x).item()
@@ -155,13 +155,13 @@ def test_training_brings_points_closer_to_normal():
 
 def test_training_repeats_and_resumes():
     x = uneven(70, 6).float()
-    one, two = fit_flow(x, seed=4), fit_flow(x, seed=4)
-    assert_same(one.transform(x), two.transform(x))
-    assert not torch.allclose(fit_flow(x, seed=5).transform(x), one.transform(x))
-    before = one.bits_per_dimension(x).item()
-    again = fit_flow(x, epochs=10, flow=one)
-    assert again is one
-    assert one.bits_per_dimension(x).item() < before
+    first, two = fit_flow(x, seed=4), fit_flow(x, seed=4)
+    assert_same(first.transform(x), two.transform(x))
+    assert not torch.allclose(fit_flow(x, seed=5).transform(x), first.transform(x))
+    before = first.bits_per_dimension(x).item()
+    again = fit_flow(x, epochs=10, flow=first)
+    assert again is first
+    assert first.bits_per_dimension(x).item() < before
     assert fit_flow(x[:33], epochs=1).begun  # a last batch of one row is left out
 
 
@@ -169,8 +169,8 @@ def test_files(tmp_path):
     x = uneven(40, 6).float()
     flow = fit_flow(x, batch_size=8)
     flow.save(tmp_path)
-    found = GlowFlow.load(tmp_path)
-    assert torch.equal(found.transform(x), flow.transform(x))
+    result = GlowFlow.load(tmp_path)
+    assert torch.equal(result.transform(x), flow.transform(x))
     flow.double().save(tmp_path / "double")
     assert GlowFlow.load(tmp_path / "double").transform(x).dtype == torch.float64
     Whitening().fit(x).save(tmp_path / "other")

@@ -66,12 +66,12 @@ def test_a_transform_is_what_plain_numpy_gives(name):
 @pytest.mark.parametrize("name", GRADED)
 def test_lengths_are_kept_where_asked(name):
     x = points()
-    free, kept = GRADED[name]().fit(x), GRADED[name]().fit(x)
-    kept.keep_norms = True
-    assert_same(kept.transform(x).norm(dim=1), x.norm(dim=1))
-    assert_same(torch.cosine_similarity(kept.transform(x), free.transform(x)), torch.ones(len(x)).double())
+    free, remaining = GRADED[name]().fit(x), GRADED[name]().fit(x)
+    remaining.keep_norms = True
+    assert_same(remaining.transform(x).norm(dim=1), x.norm(dim=1))
+    assert_same(torch.cosine_similarity(remaining.transform(x), free.transform(x)), torch.ones(len(x)).double())
     with pytest.raises(InputError, match="keep_norms=False"):
-        kept.to_dense()
+        remaining.to_dense()
 
 
 def test_the_dial_runs_from_needle_to_round_without_a_new_fit():
@@ -108,9 +108,9 @@ def test_directions_without_variance_come_out_zero():
 def test_the_names_of_the_last_release_still_work(old, new, tmp_path):
     kind = getattr(isonb, new)
     for package in (isonb, isonb.transforms, turns):
-        with pytest.warns(DeprecationWarning, match=f"isonb.{old} is now isonb.{new}") as told:
+        with pytest.warns(DeprecationWarning, match=f"isonb.{old} is now isonb.{new}") as error:
             assert getattr(package, old) is kind
-        assert {warning.filename for warning in told} == {__file__}
+        assert {warning.filename for warning in error} == {__file__}
     fitted, x = kind().fit(points()), points()
     fitted.save(tmp_path)
     config = tmp_path / "config.json"

@@ -110,10 +110,10 @@ def test_a_fit_says_what_it_keeps_and_how_far_it_is_off():
     flat = normal(200, 24)
     with pytest.warns(FitWarning, match=r"^Whitening: 20 of the 24 directions asked for are kept: the 200 points vary"):
         Whitening().fit(torch.cat([flat[:, :20], flat[:, :4]], -1))
-    with pytest.warns(FitWarning, match=r"between 0\.26 and 2\.2 times .* Fit on 120 or more") as said:
+    with pytest.warns(FitWarning, match=r"between 0\.26 and 2\.2 times .* Fit on 120 or more") as caught:
         Whitening(k=3).fit(x)
-    assert len(said) == 1
-    assert said[0].filename == __file__
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
     with pytest.warns(FitWarning, match="SoftZCA: 100 points are few for 24 dimensions"):
         SoftZCA(eps=0.1).fit(x)
     with pytest.warns(FitWarning, match="AllButTheTop: 100 points are few"):
@@ -132,9 +132,9 @@ def test_a_fit_on_enough_points_says_nothing():
 def test_the_error_said_is_the_error_there_is():
     """The variances of white points, along the worst directions that a sample gives them."""
     variances = torch.linalg.eigvalsh(normal(2000, 400).T.cov())
-    with pytest.warns(FitWarning) as said:
+    with pytest.warns(FitWarning) as caught:
         Whitening().fit(normal(1000, 400))
-    low, high = map(float, re.findall(r"between (\S+) and (\S+) times", str(said[0].message))[0])
+    low, high = map(float, re.findall(r"between (\S+) and (\S+) times", str(caught[0].message))[0])
     sample = torch.linalg.eigvalsh(normal(1000, 400).T.cov())
     assert sample.min().item() == pytest.approx(low, abs=0.03)
     assert sample.max().item() == pytest.approx(high, abs=0.12)
@@ -304,10 +304,10 @@ def test_files(name, tmp_path):
     fitted.save(tmp_path / "deep" / "folder")
     assert sorted(p.name for p in (tmp_path / "deep" / "folder").iterdir()) == ["config.json", "weights.safetensors"]
     for read in (load_transform, type(fitted).load):
-        found = read(tmp_path / "deep" / "folder")
-        assert type(found) is type(fitted)
-        assert torch.equal(found.transform(x), fitted.transform(x))
-        assert repr(found) == repr(fitted)
+        result = read(tmp_path / "deep" / "folder")
+        assert type(result) is type(fitted)
+        assert torch.equal(result.transform(x), fitted.transform(x))
+        assert repr(result) == repr(fitted)
 
 
 def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
@@ -315,8 +315,8 @@ def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
     for name in turns:
         getattr(isonb, name)().fit(uneven(30, 6)).save(tmp_path / name)
     read = f"import isonb; print(*(type(isonb.load_transform(f'{tmp_path}/{{n}}')).__name__ for n in {turns}))"
-    told = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == list(turns)
+    output = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
+    assert output.stdout.split() == list(turns)
 
 
 def test_broken_files(tmp_path):
