@@ -93,9 +93,9 @@ METRICS = {
 }  # fmt: skip
 
 
-def fed(make, *given, **beside):
+def fed(make, *options, **extra):
     metric = make()
-    metric.update(*(one.detach() if isinstance(one, torch.Tensor) else one for one in given), **beside)
+    metric.update(*(item.detach() if isinstance(item, torch.Tensor) else item for item in options), **extra)
     return metric.compute()
 
 
@@ -295,18 +295,18 @@ def leaves(out):
 def complaint(call, odd, size=False):
     """What is wrong with what comes out, or None."""
     try:
-        found = outcome(call, odd)
-        if isinstance(found, InputError):
-            told = str(found)
-            return None if "; got " in told and told.endswith(".") else f"not in three parts: {told}"
-        if not all(bool(torch.isfinite(leaf).all()) for leaf in found if leaf.is_floating_point()):
+        result = outcome(call, odd)
+        if isinstance(result, InputError):
+            report = str(result)
+            return None if "; got " in report and report.endswith(".") else f"not in three parts: {report}"
+        if not all(bool(torch.isfinite(leaf).all()) for leaf in result if leaf.is_floating_point()):
             return "not finite"
         want = outcome(call, plain(odd))
     except Exception as error:
         return f"{type(error).__name__}: {error}".splitlines()[0]
     if isinstance(want, InputError):  # on the edge of what a type holds
         return None if size else f"a value where float64 has none: {want}"
-    for mine, theirs in zip(found, want, strict=True):
+    for mine, theirs in zip(result, want, strict=True):
         scale = float(theirs.double().abs().max()) if theirs.numel() else 0.0
         near = max(1e-3, 2 * torch.finfo(mine.dtype).eps) if mine.is_floating_point() else 0
         if mine.shape != theirs.shape or not torch.allclose(mine.double(), theirs.double(), near, near * scale + 1e-6):
@@ -322,8 +322,8 @@ def loops(request, monkeypatch):
 
     def forget():
         for module in [module for name, module in sys.modules.items() if name.startswith("isonb.")]:
-            for one in [one for one in vars(module).values() if hasattr(one, "cache_clear")]:
-                one.cache_clear()
+            for value in [item for item in vars(module).values() if hasattr(item, "cache_clear")]:
+                value.cache_clear()
 
     forget()
     yield request.param
@@ -333,12 +333,12 @@ def loops(request, monkeypatch):
 @pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning", "ignore::isonb.errors.CloudWarning")
 def test_the_right_value_or_the_one_typed_error(loops):
     torch.manual_seed(0)
-    found = []
+    results = []
     for place, call in PLACES.items():
         for what, odd in ODD.items():
             if (place, what) not in ROUGH and (bad := complaint(call, odd, " at " in what)):
-                found.append(f"{place} <- {what}: {bad}")
-    assert not found, "\n".join([f"{len(found)} of {len(PLACES) * len(ODD)}", *found])
+                results.append(f"{place} <- {what}: {bad}")
+    assert not results, "\n".join([f"{len(results)} of {len(PLACES) * len(ODD)}", *results])
 
 
 ONE_IS_ENOUGH = {*("centered", "mean_pool", "negative_count", "singular_values", "soft_decay", "SoftDecay"),
@@ -457,8 +457,8 @@ def drawn(number):
         x = x * 0
     x = (x * 10.0 ** (power * reach)).to(dtype)
     mask = pick(None, None, torch.rand(*batch, n, generator=draw) < 0.7, torch.zeros(*batch, n, dtype=torch.bool))
-    words = f"cloud {number}: {kind} {tuple(x.shape)} {dtype} at 1e{power * reach:g}"
-    return x, mask, words if mask is None else f"{words}, {int(mask.sum())} rows under a mask"
+    text = f"cloud {number}: {kind} {tuple(x.shape)} {dtype} at 1e{power * reach:g}"
+    return x, mask, text if mask is None else f"{text}, {int(mask.sum())} rows under a mask"
 
 
 def slip(name, x, mask, infinite=False):
@@ -483,21 +483,21 @@ def slip(name, x, mask, infinite=False):
 @pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_nan_no_inf_no_untyped_error(part):
-    found = []
+    results = []
     for number in range(part, DRAWN, PARTS) if ONLY is None else [int(ONLY)]:
-        x, mask, words = drawn(number)
+        x, mask, text = drawn(number)
         first = number * CALLS % len(NAMES)
         calls = (NAMES * 2)[first : first + CALLS] if ONLY is None else NAMES
-        found += [f"{words}: {name} {bad}" for name in calls if (bad := slip(name, x, mask))]
-    assert not found, "\n".join([f"{len(found)} of {DRAWN} clouds", *found[:40]])
+        results += [f"{text}: {name} {bad}" for name in calls if (bad := slip(name, x, mask))]
+    assert not results, "\n".join([f"{len(results)} of {DRAWN} clouds", *results[:40]])
 
 
 @pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
 @pytest.mark.parametrize("number", BROKE)
 def test_what_broke_once(number):
-    x, mask, words = drawn(number)
-    found = {name: bad for name in NAMES if (bad := slip(name, x, mask))}
-    assert not found, words
+    x, mask, text = drawn(number)
+    result = {name: bad for name in NAMES if (bad := slip(name, x, mask))}
+    assert not result, text
 
 
 @pytest.mark.parametrize("name", sorted(CLOUDS | UNMASKED) + [name for name in OPTIONS if "fit" not in name])

@@ -112,9 +112,9 @@ def test_a_tensor_that_is_negated_later_is_taken(name):
 
 def test_the_advice_for_complex_points_keeps_both_parts():
     x = torch.randn(50, 4, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(DtypeError, match=r"got torch\.complex64") as told:
+    with pytest.raises(DtypeError, match=r"got torch\.complex64") as error:
         isonb.isoscore(x)
-    line = str(told.value).partition("Call ")[2].rstrip(".")
+    line = str(error.value).partition("Call ")[2].rstrip(".")
     points = eval(line, {"torch": torch, "x": x})
     assert points.shape == (50, 8)
     assert torch.equal(points.square().sum(-1), torch.view_as_real(x).square().sum((-1, -2)))

@@ -87,12 +87,12 @@ def test_the_laboratory_comes_from_where_isonb_came(installed, direct, lab):
 
 
 def test_what_is_not_known_is_not_guessed(installed, tmp_path, monkeypatch):
-    said = "install isonb again from where it came, with isonb-lab"
+    text = "install isonb again from where it came, with isonb-lab"
     installed(None, site=tmp_path / "another")  # the metadata are those of another copy
-    assert install_line("lab") == said
+    assert install_line("lab") == text
     origin.cache_clear()
     monkeypatch.setattr(metadata, "distribution", lambda name: (_ for _ in ()).throw(metadata.PackageNotFoundError))
-    assert install_line("lab") == said
+    assert install_line("lab") == text
 
 
 def test_a_checkout_is_installed_from_its_folder():
@@ -103,7 +103,7 @@ def test_a_checkout_is_installed_from_its_folder():
 
 def test_no_file_installs_isonb_by_its_name_alone():
     """Whoever registers a name on the index of packages runs code on all who install it."""
-    root, found = PACKAGE.parent, []
+    root, result = PACKAGE.parent, []
     for folder, kinds in (
         ("isonb", ("*.py",)),
         ("book", ("*.md", "*.yml", "*.yaml", "*.py")),
@@ -112,5 +112,5 @@ def test_no_file_installs_isonb_by_its_name_alone():
         for kind in kinds:
             for file in (root / folder).rglob(kind) if folder != "." else root.glob(kind):
                 text = file.read_text(encoding="utf-8")
-                found += [file.name for line in text.splitlines() if "pip install" in line and BARE.search(line)]
-    assert found == []
+                result += [file.name for line in text.splitlines() if "pip install" in line and BARE.search(line)]
+    assert result == []

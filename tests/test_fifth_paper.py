@@ -145,8 +145,8 @@ def test_one_loss_one_method_one_study_one_grid_one_chapter_and_one_file_of_pict
     resources = {"metadata": {"path": str(tmp_path / "book/papers")}}
     NotebookClient(chapter, kernel_name="python3", resources=resources).execute()
     outputs = chapter.cells[-1].outputs
-    told = "".join(output.get("text", "") for output in outputs)
-    assert told.count("3 of 3") == 2
+    report = "".join(output.get("text", "") for output in outputs)
+    assert report.count("3 of 3") == 2
     row = "'claim': '26. The mean cosine falls', 'verdict': 'supported (tiny; sentiment)'"
-    assert f"{row}, 'cells for · against': '1 · 0 of 1'" in told
+    assert f"{row}, 'cells for · against': '1 · 0 of 1'" in report
     assert any("application/vnd.vegalite.v5+json" in output.get("data", {}) for output in outputs)

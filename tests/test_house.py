@@ -59,13 +59,13 @@ print(*sorted(str(one.message).split(" ")[0] for one in raised if one.category i
 
 def early_returns(text: str) -> list[str]:
     """Tests that may return before anything was asserted: by assert, pytest.raises, or a helper of the tests."""
-    found = []
+    results = []
     for test in ast.walk(ast.parse(text)):
         if isinstance(test, ast.FunctionDef) and test.name.startswith("test_"):
             nodes = list(own_nodes(test))
             first = min((node.lineno for node in nodes if asserts(node)), default=sys.maxsize)
-            found += [test.name for node in nodes if isinstance(node, ast.Return) and node.lineno < first]
-    return found
+            results += [test.name for node in nodes if isinstance(node, ast.Return) and node.lineno < first]
+    return results
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -119,9 +119,17 @@ def test_completion_shows_the_public_names_alone():
 def test_a_type_checker_sees_a_misspelt_name(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("import torch, isonb\nisonb.isoscore(torch.eye(3))\nisonb.isocore(torch.eye(3))\n")
-    words = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), str(file)]
-    told = subprocess.run(words, capture_output=True, text=True, cwd=ROOT.parent).stdout
-    assert [line.split(":")[1] for line in told.splitlines() if "error:" in line and "mine.py" in line] == ["3"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--follow-imports=silent",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+        str(file),
+    ]
+    output = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT.parent).stdout
+    assert [line.split(":")[1] for line in output.splitlines() if "error:" in line and "mine.py" in line] == ["3"]
 
 
 def test_with_torch_alone_what_is_missing_is_told_by_name():
@@ -146,12 +154,12 @@ try:
 except isonb.InputError as error:
     print(error)
 """
-    words = [sys.executable, "-W", "ignore", "-c", script]
-    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert told[:2] == ["isonb.audit needs numpy"] * 2
-    assert "needs scipy" in told[2]
-    assert "rips_barcode" in told[3]
-    assert "Did you mean 'cosine'" in told[4]
+    arguments = [sys.executable, "-W", "ignore", "-c", script]
+    output = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert output[:2] == ["isonb.audit needs numpy"] * 2
+    assert "needs scipy" in output[2]
+    assert "rips_barcode" in output[3]
+    assert "Did you mean 'cosine'" in output[4]
 
 
 def test_everything_public_is_there_and_documented():

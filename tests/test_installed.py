@@ -61,8 +61,8 @@ def installed(wheels, tmp_path_factory):
     call(*pip, "--disable-pip-version-check", "--target", folder / "site", *wheels)
     hidden = {"PYTHONPATH": str(folder / "site"), "PYTHONSAFEPATH": "1", "CUDA_VISIBLE_DEVICES": ""}
 
-    def run(*words):
-        return call(sys.executable, *words, cwd=folder, env=os.environ | hidden)
+    def run(*arguments):
+        return call(sys.executable, *arguments, cwd=folder, env=os.environ | hidden)
 
     run.folder = folder
     return run
@@ -70,25 +70,25 @@ def installed(wheels, tmp_path_factory):
 
 def test_the_wheels_hold_what_the_checkout_has_and_pass_twine(dist, wheels):
     call(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
-    beside = [(f"book/{folder}", f"isonb_lab/{folder}") for folder in ("experiments", "recorded")]
-    places = [("isonb", "isonb")], [("book/isonb_lab", "isonb_lab"), *beside]
+    extra = [(f"book/{folder}", f"isonb_lab/{folder}") for folder in ("experiments", "recorded")]
+    places = [("isonb", "isonb")], [("book/isonb_lab", "isonb_lab"), *extra]
     for wheel, folders in zip(wheels, places, strict=True):
-        wanted = set()
-        for here, there in folders:
+        expected = set()
+        for here, second in folders:
             listed = call("git", "ls-files", "--cached", "--others", "--exclude-standard", here, cwd=ROOT).splitlines()
-            wanted |= {name.replace(here, there, 1) for name in listed if (ROOT / name).is_file()}
-        assert len(wanted) > 100
-        assert {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name} == wanted
+            expected |= {name.replace(here, second, 1) for name in listed if (ROOT / name).is_file()}
+        assert len(expected) > 100
+        assert {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name} == expected
 
 
 @pytest.mark.slow
 def test_run_sweep_and_collect_work_where_isonb_is_installed(installed):
     chosen = {"task": "english_acceptability", "model": "tiny", "protocol": "smoke"}
-    words = [word for name, value in chosen.items() for word in (f"--{name}", value)]
-    told = installed("-m", "isonb", "run", *words, "--method", "istar", "-o", "weight=-1")
-    (found,) = scan(installed.folder / "runs" / "records").records.values()
-    assert found.config == resolve(chosen | {"method": {"name": "istar", "weight": -1}})
-    assert f"{found.metrics['matthews']:.4f}" in told
+    arguments = [word for name, value in chosen.items() for word in (f"--{name}", value)]
+    report = installed("-m", "isonb", "run", *arguments, "--method", "istar", "-o", "weight=-1")
+    (result,) = scan(installed.folder / "runs" / "records").records.values()
+    assert result.config == resolve(chosen | {"method": {"name": "istar", "weight": -1}})
+    assert f"{result.metrics['matthews']:.4f}" in report
     (installed.folder / "mine.yaml").write_text("smoke: {experiment: synthetic}\n", encoding="utf-8")
     assert "1 run: 1 finished." in installed("-m", "isonb", "sweep", "mine.yaml", "--size", "smoke")
     assert "2 runs, 0 failed, 0 damaged" in installed("-m", "isonb", "collect", "runs", "--out", "table.parquet")
@@ -115,25 +115,25 @@ try:
 except RecordedError as error:
     print(error)
 """
-    told = installed("-c", code)
-    assert Path(told.splitlines()[0]).is_relative_to(installed.folder)
-    for words in ("above doing nothing", "istar_search", "13 to do", "Those of the book come with isonb-lab"):
-        assert words in told
-    assert int(re.search(r"(\d+) recorded runs", told)[1]) > 0
+    report = installed("-c", code)
+    assert Path(report.splitlines()[0]).is_relative_to(installed.folder)
+    for text in ("above doing nothing", "istar_search", "13 to do", "Those of the book come with isonb-lab"):
+        assert text in report
+    assert int(re.search(r"(\d+) recorded runs", report)[1]) > 0
 
 
 def test_a_type_checker_sees_the_types_of_an_editable_install(tmp_path):
     environment = tmp_path / "environment"
     venv.create(environment, symlinks=True)
-    made = ProjectBuilder(ROOT).build("editable", tmp_path)
+    result = ProjectBuilder(ROOT).build("editable", tmp_path)
     paths = {"base": str(environment), "platbase": str(environment)}
-    zipfile.ZipFile(made).extractall(sysconfig.get_path("purelib", vars=paths))
+    zipfile.ZipFile(result).extractall(sysconfig.get_path("purelib", vars=paths))
     (tmp_path / "user.py").write_text("import isonb\nisonb.isoscore(None, unbiassed=True)\n", encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--python-executable", environment / "bin" / "python"]
     command += ["--cache-dir", tmp_path / "cache", "--ignore-missing-imports", "user.py"]
     options = {"cwd": tmp_path, "env": {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MYPYPATH")}}
-    told = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options).stdout
-    assert 'Unexpected keyword argument "unbiassed" for "isoscore"' in told
+    output = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options).stdout
+    assert 'Unexpected keyword argument "unbiassed" for "isoscore"' in output
 
 
 # What is imported, the library that is not there, and the extra that brings it.
@@ -160,9 +160,9 @@ for name, library, extra in {EXTRAS!r}:
         del sys.modules[loaded]
     del sys.modules[library]
 """
-    told = call(sys.executable, "-W", "ignore", "-c", code).splitlines()
-    assert len(told) == len(EXTRAS)
-    for line, (_, library, extra) in zip(told, EXTRAS, strict=True):
+    report = call(sys.executable, "-W", "ignore", "-c", code).splitlines()
+    assert len(report) == len(EXTRAS)
+    for line, (_, library, extra) in zip(report, EXTRAS, strict=True):
         source = "-e .* -e .*/book" if extra == "lab" else rf".*\[{extra}\].*"
         assert re.fullmatch(rf"DependencyError isonb\S+ needs {library}: pip install {source}", line), line
 

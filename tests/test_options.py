@@ -53,14 +53,14 @@ def test_what_an_option_does_not_take_is_refused_alike_at_every_door(kind, name)
     values = [value for owner, option, value in TABLE if (owner, option) == (kind, name)]
     assert len(values) >= 8
     for value in values:
-        said = []
-        for door in (lambda given: kind(**given), lambda given: build(kind, given, kind.title())):
-            with pytest.raises(OptionError) as told:
+        text = []
+        for door in (lambda inputs: kind(**inputs), lambda settings: build(kind, settings, kind.title())):
+            with pytest.raises(OptionError) as error:
                 door(NEEDED.get(kind, {}) | {name: value})
-            assert type(told.value) is OptionError
-            said.append(str(told.value))
-        assert said[0] == said[1]
-        must, got = said[0].split("; got ", 1)
+            assert type(error.value) is OptionError
+            text.append(str(error.value))
+        assert text[0] == text[1]
+        must, got = text[0].split("; got ", 1)
         assert must == f"{name} of {kind.title()} must be {domains(kind)[name]}"
         assert got.endswith(f". It means: {declared(kind)[name].metadata['help']}.")
 
@@ -85,7 +85,7 @@ def test_repr_and_reference_show_every_option(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "beside", "name", "value"),
+    ("kind", "extra", "name", "value"),
     [
         (losses.IStarLoss, {"unbiased": True}, "zeta", 0.7),
         (losses.SpectrumControlLoss, {"prior": "polynomial"}, "c2", 3.0),
@@ -94,27 +94,27 @@ def test_repr_and_reference_show_every_option(kind):
         (losses.PersistentEntropyLoss, {}, "in_cluster_sign", -1),
     ],
 )
-def test_an_option_that_does_nothing_beside_another_is_refused(kind, beside, name, value):
-    x, loss = uneven(20, 5), kind(**beside)
+def test_an_option_that_does_nothing_beside_another_is_refused(kind, extra, name, value):
+    x, loss = uneven(20, 5), kind(**extra)
     plain = loss(x)
     setattr(loss, name, value)
     assert torch.equal(loss(x), plain)
     with pytest.raises(OptionError, match=rf"{name} of {kind.__name__} must be left out with .*; got {value!r}"):
-        kind(**beside, **{name: value})
+        kind(**extra, **{name: value})
 
 
 @pytest.mark.parametrize(
-    "given",
+    "inputs",
     [
         {"name": "isolayer", "zeta": 0.6},
         {"name": "istar", "unbiased": True, "zeta": 0.7},
         {"name": "entropy", "in_cluster_sign": -1},
     ],
-    ids=lambda given: given["name"],
+    ids=lambda settings: settings["name"],
 )
-def test_a_grid_over_an_option_without_effect_is_refused(given):
-    with pytest.raises(OptionError, match=f"of method {given['name']} must be left out with .*: it does nothing"):
-        method_from(given)
+def test_a_grid_over_an_option_without_effect_is_refused(inputs):
+    with pytest.raises(OptionError, match=f"of method {inputs['name']} must be left out with .*: it does nothing"):
+        method_from(inputs)
     assert method_from({"name": "isolayer", "isotropy": "isoscore_star", "zeta": 0.6})
 
 

@@ -70,11 +70,11 @@ def commands(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_on_the_pages_are_understood(page):
-    for program, *words in commands(page.read_text(encoding="utf-8")):
+    for program, *text in commands(page.read_text(encoding="utf-8")):
         if program == "isonb":
-            cli._parser().parse_args(words)
+            cli._parser().parse_args(text)
             continue
-        options = pages.parser().parse_args(words)
+        options = pages.parser().parse_args(text)
         for chapter in Book(ROOT).pick(options.chapters) if "chapters" in options else ():
             chapter.validate(dict(getattr(options, "p", [])))
 
@@ -122,16 +122,16 @@ def test_a_method_of_ones_own_gets_its_verdict_in_three_commands_and_in_ten_line
         assert cli.main([*shlex.split(command), *(["--yes"] if command.startswith("sweep") else [])]) == 0
     screen = capsys.readouterr().out
     exec(lines, names := {})
-    found = names["found"]
+    result = names["found"]
     scores = {
         arm: [record.metrics["accuracy"] for record in names["runs"][k : k + 3]] for k, arm in ((0, "none"), (3, "own"))
     }
     test = stats.ttest_rel(scores["own"], scores["none"])
     low, high = test.confidence_interval(0.95)
-    (pair,) = found.pairs
+    (pair,) = result.pairs
     assert (pair.interval.low, pair.interval.high) == pytest.approx((100 * low, 100 * high))
     assert pair.p == pytest.approx(test.pvalue)
     assert pair.verdict in ("gain", "loss", "not significant")
-    (row,) = [line for line in repr(found).splitlines() if line.startswith("mine.py:Centred")]
+    (row,) = [line for line in repr(result).splitlines() if line.startswith("mine.py:Centred")]
     assert row in screen  # by command and in Python the same numbers
     assert row in capsys.readouterr().out
