@@ -166,11 +166,11 @@ def reflexives(draw: Draw, good: bool) -> str:
         return Clause(NP(det, noun, many, adjective), verb, time=time)
 
     clause = draw.until(make)
-    own = "themselves" if clause.agent.plural else {"m": "himself", "f": "herself"}[clause.agent.noun.gender]
-    others = [r for r in ("himself", "herself", "themselves") if r != own]
+    pronoun = "themselves" if clause.agent.plural else {"m": "himself", "f": "herself"}[clause.agent.noun.gender]
+    others = [r for r in ("himself", "herself", "themselves") if r != pronoun]
     tail = [draw.pick(NEAR), "the", draw.pick(GENDERED).plural] if clause.agent.det and draw.chance(0.5) else []
     time = [clause.time.lemma] if clause.time else []
-    return finish([*np_words(clause.agent), *tail, verb.past, own if good else draw.pick(others), *time])
+    return finish([*np_words(clause.agent), *tail, verb.past, pronoun if good else draw.pick(others), *time])
 
 
 PHENOMENA = (agreement, distant_agreement, argument_structure, word_order, determiners, reflexives)
@@ -195,5 +195,5 @@ def judged(draw: Draw, good: bool) -> str:
         return text
     first, _, rest = text.removesuffix(".").partition(" ")
     first = first if first in {n.lemma for n in NAMES} else first.lower()
-    told = [*np_words(draw.np("person", 0.7)), draw.pick(REPORTING).past, "that", first, rest]
-    return finish(told)
+    parts = [*np_words(draw.np("person", 0.7)), draw.pick(REPORTING).past, "that", first, rest]
+    return finish(parts)

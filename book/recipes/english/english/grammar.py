@@ -54,8 +54,8 @@ class Clause:
     @property
     def participants(self) -> list[NP]:
         """The noun phrases of the clause itself, members of a coordination apart."""
-        found = [np for np in (self.agent, self.patient, self.recipient) if np is not None]
-        return found + [np.also for np in found if np.also is not None]
+        results = [np for np in (self.agent, self.patient, self.recipient) if np is not None]
+        return results + [np.also for np in results if np.also is not None]
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ def share(clause: Clause) -> str:
 def np_words(np: NP) -> list[str]:
     """The words of a noun phrase; "a" becomes "an" in :func:`finish`."""
     noun = np.noun.plural if np.plural else np.noun.lemma
-    found = [w for w in (np.det, np.adjective.lemma if np.adjective else "", noun) if w]
+    results = [w for w in (np.det, np.adjective.lemma if np.adjective else "", noun) if w]
     if np.relative is not None:
-        found += ["that", *_relative(np)]
-    return [*found, np.link, *np_words(np.also)] if np.also is not None else found
+        results += ["that", *_relative(np)]
+    return [*results, np.link, *np_words(np.also)] if np.also is not None else results
 
 
 def _relative(np: NP) -> list[str]:
@@ -116,19 +116,19 @@ def clause_words(clause: Clause, wording: Wording) -> list[str]:
     manner = [clause.manner.lemma] if clause.manner else []
     verb = verb_words(clause, subject.many, passive)
     # the adverb stands before the last word of the group: "was quietly eaten", "did not quietly eat", "quietly ate"
-    found = [*np_words(subject), *verb[:-1], *manner, verb[-1]]
+    results = [*np_words(subject), *verb[:-1], *manner, verb[-1]]
     goal = np_words(clause.recipient) if clause.recipient else []
     if passive:
-        found += [*(["to", *goal] if goal else []), "by", *np_words(clause.agent)]
+        results += [*(["to", *goal] if goal else []), "by", *np_words(clause.agent)]
     elif other is not None and goal:
-        found += [*goal, *np_words(other)] if wording.dative else [*np_words(other), "to", *goal]
+        results += [*goal, *np_words(other)] if wording.dative else [*np_words(other), "to", *goal]
     elif other is not None:
-        found += np_words(other)
+        results += np_words(other)
     adjuncts = {"place": clause.place, "time": clause.time}
     first = adjuncts.pop(wording.front, None)
-    found += [a.lemma for a in adjuncts.values() if a is not None]
+    results += [a.lemma for a in adjuncts.values() if a is not None]
     head = [first.lemma + ","] if first is not None else []
-    return [*([clause.hedge] if clause.hedge else []), *head, *found]
+    return [*([clause.hedge] if clause.hedge else []), *head, *results]
 
 
 def finish(tokens: list[str], mark: str = ".") -> str:

@@ -188,10 +188,10 @@ def relatives(draw: Draw, entailed: bool) -> Case:
     gap = draw.pick(("agent", "patient"))
     inner = Clause(main.agent, verb, other) if gap == "agent" else Clause(other, verb, main.agent)
     shown = replace(main, agent=replace(main.agent, relative=inner, gap=gap))
-    told = (
+    variant = (
         draw.pick((main, inner)) if entailed else draw.pick((replace(main, agent=other), changed(draw, inner, "swap")))
     )
-    return Case(say(shown), say(told, _wording(draw, told)), entailed, (main, inner, told))
+    return Case(say(shown), say(variant, _wording(draw, variant)), entailed, (main, inner, variant))
 
 
 def _plain(draw: Draw) -> Clause:
@@ -215,13 +215,13 @@ def coordination(draw: Draw, entailed: bool) -> Case:
     also = replace(draw.np(clause.verb.subject, 0.3, unlike=[p.noun for p in clause.participants]), det="the")
     both = replace(clause, agent=replace(clause.agent, also=also, link=link))
     if link == "and" and not entailed:
-        told = changed(draw, both, "agent")
-        told = replace(told, agent=replace(told.agent, also=None))
+        variant = changed(draw, both, "agent")
+        variant = replace(variant, agent=replace(variant.agent, also=None))
     elif link == "or" and entailed:
-        told = replace(clause, agent=replace(also, also=clause.agent, link=link))
+        variant = replace(clause, agent=replace(also, also=clause.agent, link=link))
     else:
-        told = replace(clause, agent=draw.pick((clause.agent, also)))
-    return Case(say(both, _wording(draw, both)), say(told, _wording(draw, told)), entailed, (both, told))
+        variant = replace(clause, agent=draw.pick((clause.agent, also)))
+    return Case(say(both, _wording(draw, both)), say(variant, _wording(draw, variant)), entailed, (both, variant))
 
 
 def reports(draw: Draw, entailed: bool) -> Case:
@@ -242,12 +242,12 @@ def reports(draw: Draw, entailed: bool) -> Case:
             [*np_words(subject), verb.past, "that", *clause_words(content, replace(_wording(draw, content), front=""))]
         )
 
-    told = reworded(draw, clause, 0.4)
+    result = reworded(draw, clause, 0.4)
     if verb.lemma in FACTS:
-        told = told if entailed else changed(draw, told, draw.pick(("agent", "polarity", "verb")))
-        return Case(report(clause), say(told, _wording(draw, told)), entailed, (clause, told))
-    hypothesis = report(told) if entailed else say(told, _wording(draw, told))
-    return Case(report(clause), hypothesis, entailed, (clause, told))
+        result = result if entailed else changed(draw, result, draw.pick(("agent", "polarity", "verb")))
+        return Case(report(clause), say(result, _wording(draw, result)), entailed, (clause, result))
+    hypothesis = report(result) if entailed else say(result, _wording(draw, result))
+    return Case(report(clause), hypothesis, entailed, (clause, result))
 
 
 def hedges(draw: Draw, entailed: bool) -> Case:
@@ -261,14 +261,14 @@ def hedges(draw: Draw, entailed: bool) -> Case:
     =/=> Last winter, the polite drummer did not anxiously contact the elderly girl.
     """
     clause = _plain(draw)
-    told = reworded(draw, clause, 0.4)
+    variant = reworded(draw, clause, 0.4)
     if draw.chance(0.5):
         premise = replace(clause, hedge=draw.pick(("perhaps", "possibly", "maybe")))
-        hypothesis = replace(told, hedge=premise.hedge) if entailed else told
+        hypothesis = replace(variant, hedge=premise.hedge) if entailed else variant
     else:
         premise = replace(clause, hedge=draw.pick(("indeed,", "certainly", "in fact,")))
-        hypothesis = told if entailed else changed(draw, told, draw.pick(("agent", "polarity", "verb")))
-    texts = say(premise, replace(_wording(draw, premise), front="")), say(hypothesis, _wording(draw, told))
+        hypothesis = variant if entailed else changed(draw, variant, draw.pick(("agent", "polarity", "verb")))
+    texts = say(premise, replace(_wording(draw, premise), front="")), say(hypothesis, _wording(draw, variant))
     return Case(*texts, entailed, (premise, hypothesis))
 
 

@@ -83,7 +83,7 @@ def _lines(table: str) -> list[str]:
 
 def _nouns() -> dict[str, Noun]:
     parents: dict[str, tuple[str, ...]] = dict.fromkeys(("person", "animal", "object", "text", "building", "plant"), ())
-    found = {k: Noun(k, k, "people" if k == "person" else _add_s(k)) for k in parents}
+    result = {k: Noun(k, k, "people" if k == "person" else _add_s(k)) for k in parents}
     parents["food"] = ()
     for line in _lines(words.NOUNS):
         kind, members = line.split(": ")
@@ -92,25 +92,25 @@ def _nouns() -> dict[str, Noun]:
         if name != "-":
             lemma = name.split("/")[0]
             parents[lemma] = above
-            found |= {n.lemma: n for n in _noun(name, above)}
+            result |= {n.lemma: n for n in _noun(name, above)}
             above = (lemma, *above)
         for entry in members.split():
-            found |= {n.lemma: n for n in _noun(entry, above)}
-    return found
+            result |= {n.lemma: n for n in _noun(entry, above)}
+    return result
 
 
 def _noun(entry: str, kinds: tuple[str, ...]) -> list[Noun]:
-    made: list[Noun] = []
+    results: list[Noun] = []
     for form in entry.split("="):
         lemma, _, plural = form.partition("/")
         gender = "m" if lemma in words.MALE.split() else "f" if lemma in words.FEMALE.split() else ""
-        concept = made[0].concept if made else lemma
-        made.append(Noun(lemma, concept, plural or _add_s(lemma), kinds, gender))
-    return made
+        concept = results[0].concept if results else lemma
+        results.append(Noun(lemma, concept, plural or _add_s(lemma), kinds, gender))
+    return results
 
 
 def _verbs() -> list[Verb]:
-    found: list[Verb] = []
+    results: list[Verb] = []
     for line in [*_lines(words.VERBS), f"person > that: {words.FACTIVE}", f"person > that: {words.BELIEF}"]:
         kinds, members = line.split(": ")
         subject, target = kinds.split(" > ")
@@ -119,8 +119,8 @@ def _verbs() -> list[Verb]:
             for form in entry.split("="):
                 lemma, past, participle = (*form.split("/"), "", "")[:3]
                 past = past or _add_ed(lemma)
-                found.append(Verb(lemma, concept, past, participle or past, subject, target))
-    return found
+                results.append(Verb(lemma, concept, past, participle or past, subject, target))
+    return results
 
 
 def _groups(table: str) -> list[Word]:

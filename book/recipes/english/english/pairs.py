@@ -22,19 +22,19 @@ def components(clause: Clause) -> dict[str, str]:
     >>> components(Draw("a").clause())
     {'verb': 'comfort', 'agent': 'drummer', 'agent number': 'the', 'patient': 'sculptor', 'patient number': 'the'}
     """
-    found = {"verb": clause.verb.concept}
+    result = {"verb": clause.verb.concept}
     for role in ("agent", "patient", "recipient"):
         np: NP | None = getattr(clause, role)
         if np is not None:
-            found[role] = np.noun.concept
-            found[role + " number"] = np.det + ("+" if np.plural else "")
+            result[role] = np.noun.concept
+            result[role + " number"] = np.det + ("+" if np.plural else "")
             if np.adjective:
-                found[role + " adjective"] = np.adjective.concept
+                result[role + " adjective"] = np.adjective.concept
     for role in ("manner", "place", "time"):
         word: Word | None = getattr(clause, role)
         if word is not None:
-            found[role] = word.concept
-    return found
+            result[role] = word.concept
+    return result
 
 
 def reworded(draw: Draw, clause: Clause, rate: float) -> Clause:
@@ -96,12 +96,12 @@ def changed(draw: Draw, clause: Clause, role: str) -> Clause:
 
 def roles(clause: Clause) -> list[str]:
     """What :func:`changed` can change here."""
-    found = ["verb", "polarity"] + [r for r in ("agent", "patient", "recipient") if getattr(clause, r) is not None]
-    found += [r for r in ("manner", "place", "time") if getattr(clause, r) is not None]
-    found += ["adjective"] if clause.agent.adjective else []
+    results = ["verb", "polarity"] + [r for r in ("agent", "patient", "recipient") if getattr(clause, r) is not None]
+    results += [r for r in ("manner", "place", "time") if getattr(clause, r) is not None]
+    results += ["adjective"] if clause.agent.adjective else []
     if clause.patient and clause.verb.subject == clause.verb.object:
-        found += ["swap"] * 4
-    return found
+        results += ["swap"] * 4
+    return results
 
 
 def paraphrase(draw: Draw, label: int) -> tuple[str, str] | None:
@@ -120,8 +120,8 @@ def paraphrase(draw: Draw, label: int) -> tuple[str, str] | None:
         other = near_miss(draw, other)
         if not draw.owns(other):
             return None
-    one, two = say(clause, draw.wording(clause)), say(other, draw.wording(other))
-    return (one, two) if one != two else None
+    first, second = say(clause, draw.wording(clause)), say(other, draw.wording(other))
+    return (first, second) if first != second else None
 
 
 def near_miss(draw: Draw, clause: Clause) -> Clause:
@@ -129,7 +129,7 @@ def near_miss(draw: Draw, clause: Clause) -> Clause:
     return changed(draw, clause, draw.pick(roles(clause)))
 
 
-def likeness(one: Clause, two: Clause) -> float:
+def likeness(first: Clause, second: Clause) -> float:
     """Shared meaning on the 0-5 scale of STS.
 
     Each role of either clause counts by its weight: 1 for the same meaning, 0.5 for nouns of one kind (two dogs, two
@@ -137,7 +137,7 @@ def likeness(one: Clause, two: Clause) -> float:
     one frame.
     The weighted mean times 5; a sentence against its negation keeps 0.6 of it.
     """
-    a, b = components(one), components(two)
+    a, b = components(first), components(second)
     total = shared = 0.0
     for role in sorted(a.keys() | b.keys()):
         weight = WEIGHTS.get(role, 0.5)
@@ -145,7 +145,7 @@ def likeness(one: Clause, two: Clause) -> float:
         if role in a and role in b:
             shared += weight * _alike(role, a[role], b[role], set(a.values()) & set(b.values()))
     score = 5 * shared / total
-    return round(score * (0.6 if one.negated != two.negated else 1.0), 2)
+    return round(score * (0.6 if first.negated != second.negated else 1.0), 2)
 
 
 def _alike(role: str, a: str, b: str, both: set[str]) -> float:
@@ -171,18 +171,18 @@ def similar(draw: Draw) -> tuple[str, str, float] | None:
     >>> similar(Draw("a"))
     ('The white bunny was bitten by those butterflies.', 'Those owls followed the white squirrel.', 1.8)
     """
-    one = draw.clause(FRAMES, modifiers=0.4, negated=draw.chance(0.1))
+    first = draw.clause(FRAMES, modifiers=0.4, negated=draw.chance(0.1))
     if draw.chance(0.12):
-        two = draw.clause(FRAMES, modifiers=0.4, negated=draw.chance(0.1))
+        second = draw.clause(FRAMES, modifiers=0.4, negated=draw.chance(0.1))
     else:
-        two = reworded(draw, one, 0.5)
-        options = [r for r in dict.fromkeys(roles(one)) if r not in ("swap", "polarity")]
+        second = reworded(draw, first, 0.5)
+        options = [r for r in dict.fromkeys(roles(first)) if r not in ("swap", "polarity")]
         for role in draw.shuffled(options)[: int(draw.random() * (len(options) + 1))]:
-            two = changed(draw, two, role)
+            second = changed(draw, second, role)
         for special in ("swap", "polarity"):
-            if special in roles(two) and draw.chance(0.12):
-                two = changed(draw, two, special)
-    if not draw.owns(two):
+            if special in roles(second) and draw.chance(0.12):
+                second = changed(draw, second, special)
+    if not draw.owns(second):
         return None
-    texts = say(one, draw.wording(one)), say(two, draw.wording(two))
-    return (*texts, likeness(one, two)) if texts[0] != texts[1] else None
+    texts = say(first, draw.wording(first)), say(second, draw.wording(second))
+    return (*texts, likeness(first, second)) if texts[0] != texts[1] else None

@@ -33,12 +33,12 @@ def story(draw: Draw) -> list[Clause]:
 
     def fresh(verbs: Sequence[Verb], agent: NP | None = None) -> Clause:
         while True:
-            found = draw.clause(verbs, modifiers=0.4)
-            found = replace(found, agent=agent) if agent else found
-            nouns = [p.noun for p in found.participants if p is not agent]
-            if draw.owns(found) and not any(_related(n, t) for n in nouns for t in taken):
+            result = draw.clause(verbs, modifiers=0.4)
+            result = replace(result, agent=agent) if agent else result
+            nouns = [p.noun for p in result.participants if p is not agent]
+            if draw.owns(result) and not any(_related(n, t) for n in nouns for t in taken):
                 taken.extend(nouns)
-                return add(found, agent is not None)
+                return add(result, agent is not None)
 
     first = fresh(TWO_PLACE)
     rest = [
@@ -51,8 +51,8 @@ def story(draw: Draw) -> list[Clause]:
     return [first, *rest[: draw.pick((2, 3, 3))]]
 
 
-def _related(one: Noun, two: Noun) -> bool:
-    return one.concept in (two.concept, *two.kinds) or two.concept in one.kinds
+def _related(first: Noun, second: Noun) -> bool:
+    return first.concept in (second.concept, *second.kinds) or second.concept in first.kinds
 
 
 def question(draw: Draw) -> dict[str, object]:
@@ -64,8 +64,8 @@ def question(draw: Draw) -> dict[str, object]:
     """
     clauses = story(draw)
     target = clauses[0]
-    asked = draw.pick(["agent", "patient", "place", *(["time"] if target.time else [])])
-    part: NP | Word | None = getattr(target, asked)
+    role = draw.pick(["agent", "patient", "place", *(["time"] if target.time else [])])
+    part: NP | Word | None = getattr(target, role)
     assert part is not None
     answer = " ".join(np_words(part)) if isinstance(part, NP) else part.lemma
     context, start = "", 0
@@ -78,30 +78,30 @@ def question(draw: Draw) -> dict[str, object]:
     return {
         "title": "A short story",
         "context": context.strip(),
-        "question": _ask(reworded(draw, target, 0.4), asked, draw.chance(0.4)),
+        "question": _ask(reworded(draw, target, 0.4), role, draw.chance(0.4)),
         "answers": {"text": [text], "answer_start": [start]},
     }
 
 
-def _ask(clause: Clause, asked: str, passive: bool) -> str:
+def _ask(clause: Clause, role: str, passive: bool) -> str:
     """The question for one part of a clause, active or passive; who for people, what for things and animals."""
     assert clause.patient is not None
     agent, patient = replace(clause.agent, adjective=None), replace(clause.patient, adjective=None)
-    who = "who" if "person" in (getattr(clause, asked).noun.kinds if asked in ("agent", "patient") else ()) else "what"
+    who = "who" if "person" in (getattr(clause, role).noun.kinds if role in ("agent", "patient") else ()) else "what"
     verb = clause.verb
     be = "were" if patient.plural else "was"
-    if asked == "agent":
+    if role == "agent":
         tokens = (
             [who, be, *np_words(patient), verb.participle, "by"] if passive else [who, verb.past, *np_words(patient)]
         )
-    elif asked == "patient":
+    elif role == "patient":
         tokens = (
             [who, "was", verb.participle, "by", *np_words(agent)]
             if passive
             else [who, "did", *np_words(agent), verb.lemma]
         )
     else:
-        where = "where" if asked == "place" else "when"
+        where = "where" if role == "place" else "when"
         active = [where, "did", *np_words(agent), verb.lemma, *np_words(patient)]
         tokens = [where, be, *np_words(patient), verb.participle, "by", *np_words(agent)] if passive else active
     return finish(tokens, "?")

@@ -64,8 +64,8 @@ def _entailment(draw: Draw, label: int) -> Row | None:
 
 
 def _similarity(draw: Draw, label: int) -> Row | None:
-    found = similar(draw)
-    return {"sentence1": found[0], "sentence2": found[1], "score": found[2]} if found else None
+    result = similar(draw)
+    return {"sentence1": result[0], "sentence2": result[1], "score": result[2]} if result else None
 
 
 def _sentiment(draw: Draw, label: int) -> Row:
@@ -117,29 +117,29 @@ def suite(task: str, split: str, size: int | None = None, seed: int = 0) -> list
 
 
 @lru_cache(maxsize=32)  # a run reads its rows several times, and a chapter makes many runs
-def _rows(task: str, split: str, wanted: int, seed: int) -> list[Row]:
+def _rows(task: str, split: str, expected: int, seed: int) -> list[Row]:
     draw, chosen = Draw(f"{task} {split} {seed}", split), TASKS[task]
     rows: list[Row] = []
-    seen: set[str] = set()
+    texts: set[str] = set()
     labels: list[int] = []
-    while len(rows) < wanted:
+    while len(rows) < expected:
         labels = labels or draw.shuffled((0, 1))
         row = chosen.make(draw, labels[-1])
         if (
             row is None
-            or (text := " | ".join(str(row[c]) for c in chosen.columns if c in row and c != "label")) in seen
+            or (text := " | ".join(str(row[c]) for c in chosen.columns if c in row and c != "label")) in texts
         ):
             continue
-        seen.add(text)
+        texts.add(text)
         labels.pop()
         rows.append({c: row.get(c, f"{split}-{seed}-{len(rows)}") for c in chosen.columns})
     return rows
 
 
 def _check(task: str, split: str, size: int | None, seed: int) -> None:
-    for name, value, known in (("task", task, tuple(TASKS)), ("split", split, SPLITS)):
-        if value not in known:
-            raise SuiteError(f"{name} must be one of {', '.join(known)}; got {value!r}. Choose one of these.")
+    for name, value, choices in (("task", task, tuple(TASKS)), ("split", split, SPLITS)):
+        if value not in choices:
+            raise SuiteError(f"{name} must be one of {', '.join(choices)}; got {value!r}. Choose one of these.")
     if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= LARGEST):
         raise SuiteError(f"size must be an integer from 1 to {LARGEST}; got {size!r}. Leave it out for the default.")
     if not isinstance(seed, int) or isinstance(seed, bool):
