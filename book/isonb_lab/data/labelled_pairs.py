@@ -46,10 +46,10 @@ def labelled_pairs(task: str, data: str | Path | None) -> LabelledPairs:
 
     Raises :class:`~isonb_lab.data.tasks.TaskError` for a task of another kind, and what ``load_task`` raises.
     """
-    known = task_named(task)
-    if known.kind != "classification" or len(known.inputs) != 2:
+    spec = task_named(task)
+    if spec.kind != "classification" or len(spec.inputs) != 2:
         fix = "Choose one of entailment or paraphrase, such as mnli or english_entailment."
         fail(TaskError, "pairs must name a classification task of two sentences", task, fix)
     rows = load_task(task, data, split="train")
-    first, second, labels = (list(rows[column]) for column in (*known.inputs, known.target))
-    return LabelledPairs(first, second, labels, known.labels)
+    first, second, labels = (list(rows[column]) for column in (*spec.inputs, spec.target))
+    return LabelledPairs(first, second, labels, spec.labels)

@@ -285,7 +285,7 @@ class SupervisedSimCSE(SimCSE):
 
     def learn_from(self, pairs: LabelledPairs) -> None:
         place: dict[str | None, int] = {text: row for row, text in enumerate(pairs.texts)}
-        self.triplets = [(place[one], place[two], place.get(three)) for one, two, three in pairs.triplets()]
+        self.triplets = [(place[item], place[two], place.get(three)) for item, two, three in pairs.triplets()]
         self.rows = len(self.triplets)
         if self.rows < 2:
             fix = "Choose pairs of entailment, such as mnli or english_entailment."

@@ -124,11 +124,11 @@ def _measure(run_: Finetuning, where: str, metrics: dict[str, float | None], ser
     model = run_.model
     was = model.training
     model.eval()
-    seen = where != "start" or model.layer is None  # a layer that has seen nothing may have no values yet
+    values = where != "start" or model.layer is None  # a layer that has seen nothing may have no values yet
 
     def forward(batch: Mapping[str, Tensor]) -> tuple[tuple[Tensor, ...], Tensor, Tensor | None]:
         states, mask = run_.hidden(batch)
-        return states, mask, model.represent(model.vector(states[-1], mask), mask) if seen else None
+        return states, mask, model.represent(model.vector(states[-1], mask), mask) if values else None
 
     shrinkage = ShrinkageCovariance("all", False, SHRINKAGE_ROWS, group=None)
     cov = shrinkage.refresh(model.encoder, run_.batches(run_.splits["train"]))

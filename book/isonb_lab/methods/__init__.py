@@ -75,13 +75,13 @@ def method_class(name: object) -> type[Method]:
     return kind
 
 
-def method_from(given: str | Mapping[str, Any]) -> Method:
+def method_from(method_or_name: str | Mapping[str, Any]) -> Method:
     """The method given by its name, or by a mapping with ``name`` and options; every option is checked.
 
     Raises as :func:`method_class`, and :class:`~isonb.errors.OptionError` for an option that doesn't exist, of
     another type or out of range.
     """
-    values = dict(given) if isinstance(given, Mapping) else {"name": given}
+    values = dict(method_or_name) if isinstance(method_or_name, Mapping) else {"name": method_or_name}
     name = values.pop("name", None)
     return build(method_class(name), values, f"method {name}")
 

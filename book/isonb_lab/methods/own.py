@@ -58,10 +58,10 @@ def own_method(name: str) -> type[Method]:
 def _loaded(file: str, place: Path, word: str, content: bytes) -> type[Method]:
     """The class ``word`` of a file's content, whose options have a default, a type and a meaning."""
     module, parts = _executed(file, place, content)
-    own = {key: one for key, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__}
-    kind = own.get(word)
+    members = {key: item for key, item in vars(module).items() if getattr(item, "__module__", "") == module.__name__}
+    kind = members.get(word)
     if not isinstance(kind, type):
-        fix = f"{nearest(word, own)}It defines: {', '.join(own) or 'none'}."
+        fix = f"{nearest(word, members)}It defines: {', '.join(members) or 'none'}."
         fail(MethodError, f"{file} must define the class it is asked for", repr(word), fix)
     if not issubclass(kind, Method):
         fix = f"Begin it with: class {word}(isonb_lab.methods.Method)."
@@ -100,8 +100,8 @@ def _executed(file: str, place: Path, content: bytes) -> tuple[types.ModuleType,
     except (Exception, SystemExit) as error:  # whatever a file of somebody else may raise
         del sys.modules[module.__name__]
         places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        line, told = (places or [None])[-1], str(error)
+        line, reason = (places or [None])[-1], str(error)
         if isinstance(error, SyntaxError):
-            line, told = error.lineno, error.msg
-        got = f"{type(error).__name__}: {told}" + ("" if line is None else f" in line {line}")
+            line, reason = error.lineno, error.msg
+        got = f"{type(error).__name__}: {reason}" + ("" if line is None else f" in line {line}")
         raise MethodError(f"{file} must be a file that Python can import; got {got}. Correct it.") from error

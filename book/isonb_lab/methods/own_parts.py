@@ -61,9 +61,9 @@ def imported_modules(source: bytes) -> dict[str, Path]:
 
 def digest(content: bytes, parts: Iterable[tuple[str, Path]]) -> str:
     """sha256 of a file, or of it and all its parts by their names. OSError for a part that isn't there."""
-    own = hashlib.sha256(content).hexdigest()
+    code_digest = hashlib.sha256(content).hexdigest()
     others = [f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for name, path in sorted(parts)]
-    return hashlib.sha256("\n".join([own, *others]).encode()).hexdigest() if others else own
+    return hashlib.sha256("\n".join([code_digest, *others]).encode()).hexdigest() if others else code_digest
 
 
 def _names(text: bytes, package: str) -> Iterator[str]:
@@ -91,12 +91,12 @@ def _outside(name: str) -> Path | None:
 
 
 def _file(name: str) -> Path | None:
-    known = sys.modules.get(name)
+    loaded = sys.modules.get(name)
     try:
-        spec = importlib.util.find_spec(name) if known is None else known.__spec__
+        spec = importlib.util.find_spec(name) if loaded is None else loaded.__spec__
     except (ImportError, ValueError, AttributeError):
         return None
-    origin = getattr(known, "__file__", None) or (spec.origin if spec else None)
+    origin = getattr(loaded, "__file__", None) or (spec.origin if spec else None)
     return Path(origin).resolve() if origin and Path(origin).is_file() else None
 
 

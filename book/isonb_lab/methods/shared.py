@@ -43,8 +43,8 @@ def options_from(
     def method(kind: K) -> K:
         options = {name: entry for name, entry in declared(subject).items() if name not in (*EXCLUDED, *without)}
         for name, entry in options.items():
-            beside = {"idle": {**entry.metadata["idle"], **(idle or {}).get(name, {})}}
-            setattr(kind, name, field(default=defaults.get(name, entry.default), metadata={**entry.metadata, **beside}))
+            extra = {"idle": {**entry.metadata["idle"], **(idle or {}).get(name, {})}}
+            setattr(kind, name, field(default=defaults.get(name, entry.default), metadata={**entry.metadata, **extra}))
         kind.__annotations__ = {name: types[name] for name in options} | dict(kind.__annotations__)
         kind.subject, kind.taken = staticmethod(subject), tuple(options)
         return typing.cast(K, dataclass(frozen=True)(kind))

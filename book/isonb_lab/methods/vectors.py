@@ -120,9 +120,9 @@ class Flow(OnVectors):
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
             rows = rows.detach().clone()
-            made = GlowFlow(rows.shape[-1], self.levels, self.depth, self.width, seed)
-            made = made.to(rows.device, torch.promote_types(rows.dtype, torch.float32))
-            return fit_flow(rows, self.epochs, self.learning_rate, self.batch_size, seed, flow=made)
+            network = GlowFlow(rows.shape[-1], self.levels, self.depth, self.width, seed)
+            network = network.to(rows.device, torch.promote_types(rows.dtype, torch.float32))
+            return fit_flow(rows, self.epochs, self.learning_rate, self.batch_size, seed, flow=network)
 
     def pool(self, states: Tensor, mask: Tensor, layers: tuple[int, ...]) -> Tensor:
         return super().pool(states, mask, (-2, -1) if self.last_two else layers)
