@@ -47,18 +47,18 @@ assert cloud_measures(torch.eye(4))["brand_new"] == 0.5
 TELL = f"""
 import json, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_plan import told
-print(json.dumps(told()))
+from test_plan import report
+print(json.dumps(report()))
 """
 
 
 def report():
     """By study: its rows, what is planned of them, its verdicts, and every word and number of its tables."""
     studies = {f"{k} {design.name}": load_study(design) for k, design in enumerate(every_design())}
-    return {name: json.loads(json.dumps(_told(study), default=str)) for name, study in studies.items()}
+    return {name: json.loads(json.dumps(_report_of(study), default=str)) for name, study in studies.items()}
 
 
-def _told(study):
+def _report_of(study):
     judged = study.verdicts()
     return {
         "rows": study.recorded[["run_id", "arm", "suite", "score"]].to_csv(index=False),
@@ -79,10 +79,10 @@ def test_a_new_option_and_a_new_measure_leave_every_study_as_it_is(tmp_path):
     for name, text in {"book/isonb_lab/methods/istar.py": OPTION, "isonb/measures/registry.py": MEASURE}.items():
         path = tmp_path / name
         path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
-    assert told_by(tmp_path, NEW + TELL) == told_by(ROOT, TELL)
+    assert report_by(tmp_path, NEW + TELL) == report_by(ROOT, TELL)
 
 
-def told_by(folder, script):
+def report_by(folder, script):
     """What a process of its own tells: what has run in this one before may move a last digit."""
     run = [sys.executable, "-P", "-c", script]
     env = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{folder / 'book'}"}
