@@ -13,6 +13,7 @@ import pandas as pd
 
 from isonb_lab.claims.study import Study
 from isonb_lab.pages.charts import dash, option_menu, show
+from isonb_lab.pages.evidence import in_words, metric_name
 from isonb_lab.runs.manifest import processor_kinds
 
 SHOWN = {"score": "score", "isoscore": "IsoScore"}
@@ -107,9 +108,9 @@ def run_rows(study: Study) -> list[dict[str, Any]]:
     return [
         {
             "task": run["suite"],
-            "arm": run["arm"],
+            "arm": in_words(run["arm"]),
             "seed": int(run["seed"]),
-            "metric": run["metric"] or "–",
+            "metric": metric_name(run["metric"] or "–"),
             "score": _main(run),
             "majority": None if pd.isna(run["majority"]) else float(run["majority"]),
             "processor": kind,

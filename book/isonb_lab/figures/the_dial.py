@@ -35,7 +35,7 @@ def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
         alt.Chart(rows)
         .mark_point(filled=True, size=60)
         .encode(
-            x=alt.X("gain:Q", title="added to the score"),
+            x=alt.X("gain:Q", title="added to the score", axis=alt.Axis(tickCount=4)),
             y=alt.Y("part:N", title=None, sort=list(plan.PARTS)),
             color=alt.Color("order:N", title=None),
             shape=alt.Shape("order:N", title=None),

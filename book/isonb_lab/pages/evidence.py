@@ -22,6 +22,8 @@ METRICS = {
     "spearman": "Spearman",
     "f1": "F1",
     "squad_f1": "F1",
+    "matthews_corrcoef": "Matthews correlation",
+    "exact_match": "exact match",
 }
 
 
@@ -48,6 +50,15 @@ def metric_name(name: str) -> str:
     ('Matthews correlation', 'accuracy')
     """
     return METRICS.get(name, name)
+
+
+def in_words(name: str) -> str:
+    """The name of a study, task or method as prose and tables have it.
+
+    >>> in_words("english_sentiment"), in_words("spectrum_control")
+    ('sentiment', 'spectrum control')
+    """
+    return name.removeprefix("english_").replace("_", " ")
 
 
 def half_width(values: Sequence[float]) -> float:

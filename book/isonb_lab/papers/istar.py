@@ -203,7 +203,8 @@ def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
     """Each printed gain as it stands: what counts is its sign."""
     values = _table_1()["value"]
     gains = (values["I-STAR"] - values["Base"]).round(6)
-    return {", ".join(cell): Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in gains.items()}
+    cells = [", ".join(cell).replace("_", " ") for cell in gains.index]
+    return {cell: Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in zip(cells, gains, strict=True)}
 
 
 def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:

@@ -79,7 +79,7 @@ def at_its_setting(study: Study, claim: Claim) -> dict[str, Any]:
         for run in load_grid(grid, "full")
         if run.run_id not in there and any(treatment.has(settings_of(run.config)) for treatment in claim.treatments)
     }
-    what = f"runs at its paper's setting: {' and '.join(grids)}" if expected else claim.needs or "a grid at its setting"
+    what = "runs at its paper's setting, as planned" if expected else claim.needs or "a grid at its setting"
     hours = estimate(expected.values()).cpu_hours if expected else None
     return {"what": what, "runs": len(expected) or None, "hours": hours}
 
