@@ -1,5 +1,7 @@
 """The study of the dial: turned vectors are those of the transforms, cells are read again as recorded, plan."""
 
+import json
+
 import make_dial
 import numpy as np
 import pandas as pd
@@ -115,3 +117,32 @@ def test_every_hypothesis_is_judged_and_a_verdict_follows_its_numbers():
     assert plan.judge({**tables, "best": best})[0].word == "contradicted"
     best["best_high"] = 1.0
     assert plan.judge({**tables, "best": best})[1].word == "contradicted"
+
+
+def test_an_encoder_is_published_beside_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "SETS", {"corpus": record.SETS["corpus"]})
+
+    def publish(encoder, score, minutes):
+        table = pd.DataFrame({"encoder": [encoder], "score": [score]})
+        record.publish({"scores": table}, tmp_path, cpu_minutes=minutes)
+        return plan.read("scores", tmp_path).set_index("encoder")["score"].to_dict(), json.loads(
+            (tmp_path / "manifest.json").read_text()
+        )
+
+    assert publish("tiny", 0.1, 5)[0] == {"tiny": 0.1}
+    assert publish("mpnet", 0.2, 7)[1]["cpu_minutes"] == 12
+    scores, about = publish("mpnet", 0.3, 8)  # once more: in the place of the first
+    assert scores == {"tiny": 0.1, "mpnet": 0.3}
+    assert (about["cpu_minutes"], about["tables"]) == (13, {"scores": 2})
+
+
+def test_a_layer_that_was_read_is_not_read_again(tmp_path, monkeypatch):
+    (tmp_path / "tiny").mkdir()
+    monkeypatch.setattr(record, "read_layer", lambda *_, **__: None)
+    tables = {name: pd.DataFrame({"encoder": ["tiny"], "score": [0.5]}) for name in ("scores", "best", "parts")}
+    monkeypatch.setattr(record, "tables_of", lambda *_: tables)
+    record.layer_tables(None, "tiny", 2, tmp_path)
+    monkeypatch.setattr(record, "read_layer", lambda *_, **__: pytest.fail("read again"))
+    again = record.layer_tables(None, "tiny", 2, tmp_path)
+    for name, table in tables.items():
+        pd.testing.assert_frame_equal(again[name], table)

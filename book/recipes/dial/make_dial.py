@@ -23,9 +23,8 @@ def main() -> int:
     """Do what the first word says; 1 where what was made differs from what was recorded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("verb", choices=["whole", "again", "list"])
-    parser.add_argument(
-        "encoders", nargs="*", default=list(plan.LAYERS), metavar="ENCODER", help="all three if none is named"
-    )
+    names = "whole: all of the plan if none is named; otherwise all that are recorded"
+    parser.add_argument("encoders", nargs="*", metavar="ENCODER", help=names)
     parser.add_argument("--layers", type=int, nargs="+", default=[], help="again: these alone")
     parser.add_argument("--readers", nargs="+", default=list(READERS), help=", ".join(READERS))
     parser.add_argument("--vectors", type=Path, default=models_folder().parent / "dial", help="cache of vectors")
@@ -35,14 +34,16 @@ def main() -> int:
         parser.error(f"encoders must be some of {', '.join(plan.LAYERS)}; got {', '.join(unknown)}. Name these.")
     try:
         recorded = plan.read("scores")
+        available = set(plan.LAYERS) if options.verb == "whole" else set(recorded["encoder"])
+        encoders = options.encoders or [name for name in plan.LAYERS if name in available]
         if options.verb == "list":
-            print(listed(recorded, options.encoders, options.readers).to_string(float_format="%.3f"))
+            print(listed(recorded, encoders, options.readers).to_string(float_format="%.3f"))
             return 0
         if options.verb == "whole":
-            whole(options.vectors, options.into, options.encoders)
+            whole(options.vectors, options.into, encoders)
             computed = plan.read("scores", options.into)
         else:
-            again = [read_again(row, options.readers, options.vectors, options.layers) for row in options.encoders]
+            again = [read_again(row, options.readers, options.vectors, options.layers) for row in encoders]
             computed = pd.concat(again, ignore_index=True)
         table = differences(computed, recorded)
     except (InputError, DependencyError) as error:

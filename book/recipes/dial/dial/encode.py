@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import io
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,7 @@ def note_time(cache: Path, what: str, began: float) -> None:
         file.write(line + "\n")
 
 
-def minutes(cache: Path) -> float:
-    """The CPU minutes of all that lies in the cache; of what was done twice, those of the last time."""
-    lines = (cache / TIMES).read_text(encoding="utf-8").splitlines()
-    return sum(map(float, dict(line.split("\t") for line in lines).values())) / 60
+def minutes(cache: Path, encoders: Iterable[str]) -> float:
+    """The CPU minutes of what lies in the cache of some encoders; of what was done twice, those of the last time."""
+    times = dict(line.split("\t") for line in (cache / TIMES).read_text(encoding="utf-8").splitlines())
+    return sum(float(seconds) for what, seconds in times.items() if re.split("[ :]", what)[0] in encoders) / 60

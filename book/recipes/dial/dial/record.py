@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from dial.study import (
     FITTED_ON,
     NAMES,
     READERS,
+    Load,
     layer_loader,
     read_layer,
     rows_of,
@@ -31,6 +32,7 @@ from dial.views import class_rows, depth_rows, spectra_rows, turned_clouds
 from isonb.errors import InputError, fail
 from isonb.models.catalogue import EMBEDDED
 from isonb.models.loading import load
+from isonb.runtime.files import replace
 from isonb_lab.data.sources import data_folder
 
 CLOUDS = {"smollm2": 15, "minilm": 6}  # the layers that the picture turns
@@ -38,34 +40,50 @@ POINT = ["encoder", "layer", "pool", "fit", "turn", "strength", "reader", "set"]
 
 
 def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: float) -> None:
-    """Write the tables, each row with the plan's sha256, and their manifest, which has the digests of the texts."""
+    """Write the tables, each row with the plan's sha256, and their manifest, which has the digests of the texts.
+
+    Rows of other encoders that lie in the folder stay as they are, and ``cpu_minutes`` are added to theirs.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    rows, others, path = {}, 0, folder / "manifest.json"
+    published = ", ".join(sorted(tables["scores"]["encoder"].unique()))
+    earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    minutes_of = earlier.get("minutes_of", {})
     for name, table in tables.items():
-        table.assign(plan=plan.plan_digest()).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
+        path = folder / f"{name}.parquet"
+        whole = table.assign(plan=plan.plan_digest())
+        if path.exists():
+            before = pd.read_parquet(path)
+            kept = before[~before["encoder"].isin(table["encoder"])]
+            whole = pd.concat([kept, whole], ignore_index=True)
+            if name == "scores" and len(kept):
+                others = earlier["cpu_minutes"] - minutes_of.get(published, 0)
+        whole.to_parquet(path, index=False, compression="zstd")
+        rows[name] = len(whole)
     about = {
         "plan": plan.plan_digest(),
-        "tables": {name: len(table) for name, table in tables.items()},
+        "tables": rows,
         "weights": {name: entry.sha256 for name, entry in EMBEDDED.items()},
         "texts": {name: hashlib.sha256("\n".join(read_set(name)["texts"]).encode()).hexdigest() for name in SETS},
-        "cpu_minutes": round(cpu_minutes),
+        "cpu_minutes": round(others + cpu_minutes),
+        "minutes_of": minutes_of | {published: round(cpu_minutes)},
         "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scipy", "scikit-learn")},
     }
     (folder / "manifest.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def whole(cache: Path, folder: Path, encoders: Iterable[str]) -> None:
+def whole(cache: Path, folder: Path, encoders: Sequence[str]) -> None:
     """Encode, read and publish all that the plan names of some encoders; vectors in the cache aren't made again."""
     parts: dict[str, list[pd.DataFrame]] = {}
     for encoder in encoders:
         loaded = load(encoder)
         for name in SETS:
             encode_set(loaded, encoder, name, cache)
-        began = time.process_time()
         loads = {layer: layer_loader(cache, encoder, layer) for layer in plan.LAYERS[encoder]}
         for layer, vectors in loads.items():
-            cell = read_layer(vectors, heavy=layer == plan.LAYERS[encoder][2])
-            for name, table in tables_of(cell, encoder, layer).items():
+            for name, table in layer_tables(vectors, encoder, layer, cache).items():
                 parts.setdefault(name, []).append(table)
+        began = time.process_time()
         rows: dict[str, Any] = {
             "depth": depth_rows(loaded, encoder, cache),
             "spectra": spectra_rows(loaded, encoder),
@@ -75,9 +93,22 @@ def whole(cache: Path, folder: Path, encoders: Iterable[str]) -> None:
             rows["turned"] = turned_clouds(loads[CLOUDS[encoder]], encoder)
         for name, frames in rows.items():
             parts.setdefault(name, []).append(pd.DataFrame(frames))
-        note_time(cache, f"{encoder}: read", began)
+        note_time(cache, f"{encoder}: depth, spectra, classes", began)
     tables = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
-    publish(tables, folder, cpu_minutes=minutes(cache))
+    publish(tables, folder, cpu_minutes=minutes(cache, encoders))
+
+
+def layer_tables(vectors: Load, encoder: str, layer: int, cache: Path) -> dict[str, pd.DataFrame]:
+    """The tables of a layer, from the cache where a run that was stopped has read them by the same plan."""
+    digest = plan.plan_digest()[:8]
+    paths = {name: cache / encoder / f"{name}_{layer}_{digest}.parquet" for name in ("scores", "best", "parts")}
+    if not all(path.exists() for path in paths.values()):
+        began = time.process_time()
+        tables = tables_of(read_layer(vectors, heavy=layer == plan.LAYERS[encoder][2]), encoder, layer)
+        for name, path in paths.items():
+            replace(path, tables[name].to_parquet(index=False))
+        note_time(cache, f"{encoder}: layer {layer}", began)
+    return {name: pd.read_parquet(path) for name, path in paths.items()}
 
 
 def read_again(encoder: str, readers: Iterable[str], cache: Path, layers: Iterable[int] = ()) -> pd.DataFrame:

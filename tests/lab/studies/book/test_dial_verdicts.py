@@ -45,5 +45,8 @@ def test_the_recorded_linear_head_gains_beyond_chance_and_its_hypothesis_is_open
 
 
 def test_search_is_advised_on_no_encoder():
-    readers = {layer["reader"] for layer in figures.advice(DIAL.read("scores"), DIAL.LAYERS)}
+    scores = DIAL.read("scores")
+    recorded = {encoder: layers for encoder, layers in DIAL.LAYERS.items() if encoder in set(scores["encoder"])}
+    readers = {layer["reader"] for layer in figures.advice(scores, recorded)}
+    assert {"tiny", "minilm", "smollm2"} <= set(recorded)
     assert readers == {"similarity", "threshold", "neighbours", "linear head"}
