@@ -4,8 +4,8 @@ Each returns what is *added*; its weight and sign are its own. All act on the po
 process, when torch.distributed is initialised (``group=None`` keeps to this one; see :mod:`isonb.numerics.distributed`
 for what that means for gradients). Under autocast they compute in float32. Too few points for a loss to mean anything
 give 0 with a graph, so the last small batch of an epoch passes (the functions say what a mask that leaves too few gives
-where values aren't looked at). All compile into one graph (``torch.compile(loss, fullgraph=True)``); compiled, they
-don't look at values (see :mod:`isonb.checks`).
+where values aren't looked at). All compile into one graph (``torch.compile(loss, fullgraph=True)``), but for loops
+(``max_dim`` above 0), where it breaks; compiled, they don't look at values (see :mod:`isonb.checks`).
 """
 
 from isonb.losses.cosreg import CosRegLoss, GaoCosineLoss
