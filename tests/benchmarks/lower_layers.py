@@ -58,7 +58,6 @@ def prepared(way, name, layers, trained, inputs):
         print(f"states of {len(inputs) * TEXTS} texts: {time.process_time() - began:.1f} s, once", flush=True)
         size = sum(file.stat().st_size for file in state_files.states_folder().glob("*.npy"))
         print(f"on the disk: {size / 1e6:.1f} MB, {size / len(inputs) / TEXTS / LENGTH:.0f} bytes a token", flush=True)
-        lower._lower = None
     return encoder.model
 
 

@@ -125,6 +125,7 @@ class LowerStates:
         name = state_files.digest(self.encoder.revision, self.below, first)
         compute = lambda: self._computed(list(first.values()), progress)  # noqa: E731
         cached = state_files.states(name, lengths, self.encoder.dim, compute)
+        self._lower = None  # the second copy of the model has no place in memory while the upper layers are trained
         ends = np.cumsum(lengths)
         self._places |= {
             key: (cached, int(end - length), int(end)) for key, end, length in zip(first, ends, lengths, strict=True)

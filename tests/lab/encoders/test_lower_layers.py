@@ -106,6 +106,16 @@ def test_hidden_states_begin_with_the_layer_below():
         torch.testing.assert_close(item[real], other[real], atol=2e-3, rtol=2e-3)
 
 
+def test_training_holds_neither_the_states_nor_the_lower_layers_in_memory():
+    upper, lower = trained_above(load("tiny"), 1)
+    tokens = upper.tokenizer(["A cone."])
+    lower.read([{"input_ids": tokens["input_ids"][0]}], progress=False)
+    ((states, _, _),) = lower._places.values()
+    assert isinstance(states, np.memmap)
+    assert states.dtype == np.float16
+    assert lower._lower is None
+
+
 def test_a_copy_of_the_model_reads_the_same_states():
     upper, _ = trained_above(load("tiny"), 1)
     tokens = upper.tokenizer(["A cone."], return_tensors="pt")
