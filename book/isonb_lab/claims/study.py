@@ -278,19 +278,23 @@ class Study:
     def _setting(self, verdict: Judgement) -> str:
         """The encoders, tasks and other settings of the runs behind a verdict, in words."""
         rows: list[Mapping[str, Any]] = []
+        seeds: set[int] = set()
         for item in verdict.deciding:
             home, part = self.home(item.prediction), item.prediction
             suites = {home.suite_of(cell.name) for cell in item.cells if cell.outcome not in verdicts.SILENT}
             some = home.runs[home.runs["suite"].isin(suites)]
             if part.treatment:
-                rows += [settings for _, settings in treated_runs(some, part.treatment)]
+                treated = [settings for _, settings in treated_runs(some, part.treatment)]
+                rows += treated
+                seeds |= {int(settings["seed"]) for settings in treated}
             else:
                 chosen = some[some["arm"].isin([arm for arm in part.arms if arm != PLAIN] or [PLAIN])]
                 rows += settings_of_rows(chosen if part.arms else some)
         if not rows:  # cells that are no suite of the study: their names say what they are of
             cells = [cell.name for item in verdict.deciding for cell in item.cells if cell.interval is not None]
             return ", ".join(dict.fromkeys(name.partition(",")[0] for name in cells if verdict.claim.kind == "runs"))
-        return setting_in_words(rows, verdict.claim.treatments)
+        words = setting_in_words(rows, verdict.claim.treatments)
+        return f"{words}; {len(seeds)} seeds" if seeds else words
 
     def home(self, prediction: Prediction) -> Study:
         """The study whose runs judge a prediction of this one."""

@@ -7,7 +7,6 @@ torchrun the processes share one run and the first one writes.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import sys
@@ -33,9 +32,11 @@ def run(request: Mapping[str, Any] | Planned, **options: Any) -> Record:
             ``work``, a folder for checkpoints; ``progress``; and what is left beside the record: ``report_to`` names
             trackers, as the Trainer's, ``predictions`` a file for a table, as its suffix says.
     """
+    from isonb_lab.engines import doses, finetune, similarity, synthetic  # they bring libraries that settings don't need
+
+    engines = {"doses": doses, "finetune": finetune, "similarity": similarity, "synthetic": synthetic}
     planned = plan(request)
-    engine = importlib.import_module(f"isonb_lab.engines.{planned.experiment}")  # each brings other libraries
-    record: Record = engine.run(planned, **options)
+    record: Record = engines[planned.experiment].run(planned, **options)
     return record
 
 

@@ -71,7 +71,7 @@ def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
     assert f"about {estimate(large).gpu_hours:.0f} hours of one A100" in text
 
 
-@pytest.mark.parametrize(("name", "claim"), [("head_to_head", "C5"), ("istar", 12)])
+@pytest.mark.parametrize(("name", "claim"), [("head_to_head", "C5"), ("istar", 9)])
 def test_what_would_judge_a_claim_at_its_papers_setting_is_what_the_grids_hold(name, claim, studies, verdicts):
     """The runs with its method on its paper's tasks, and plain ones there, that aren't recorded."""
     (row,) = (row for row in undecided.needs(studies[name], verdicts[name]) if row["claim"] == claim)
@@ -84,10 +84,9 @@ def test_what_would_judge_a_claim_at_its_papers_setting_is_what_the_grids_hold(n
             mine = task in ("cola", "mrpc") and run.config["batch_size"] == 64
             relevant = mine and (method["name"] == "none" or method.get("select"))
         else:
-            mine = method.get("weight") in (-5, -3, -1, 1, 3, 5) and method.get("layers") == "all"
-            relevant = method["name"] == "none" or (
-                method["name"] == "istar" and mine and method["zeta"] == 0.2 and method["include_pads"]
-            )
+            mine = method.get("weight") in (-5, -3, -1, 0.5, 1, 3, 5) and method.get("layers") == "all"
+            correlated = task in ("rte", "stsb", "squad")
+            relevant = correlated and mine and method["name"] == "istar" and method["include_pads"]
         expected += [run] if relevant else []
     assert row["runs"] == len({run.run_id for run in expected}) > 10
     assert row["hours"] == pytest.approx(estimate(expected).cpu_hours)
