@@ -32,7 +32,7 @@ def run(request: Mapping[str, Any] | Planned, **options: Any) -> Record:
             ``work``, a folder for checkpoints; ``progress``; and what is left beside the record: ``report_to`` names
             trackers, as the Trainer's, ``predictions`` a file for a table, as its suffix says.
     """
-    from isonb_lab.engines import doses, finetune, similarity, synthetic  # they bring libraries that settings don't need
+    from isonb_lab.engines import doses, finetune, similarity, synthetic  # settings don't need what they bring
 
     engines = {"doses": doses, "finetune": finetune, "similarity": similarity, "synthetic": synthetic}
     planned = plan(request)
