@@ -76,9 +76,9 @@ def arm_of(settings: Settings) -> str | None:
 
 
 def lowers(settings: Settings) -> bool:
-    """Whether a run is I-STAR with λ < 0 on all layers, the arm of Table 1."""
-    method, layers = settings.get("method.name"), settings.get("method.layers", "all")
-    return method == "istar" and layers == "all" and float(settings["method.weight"]) < 0
+    """Whether a run is I-STAR with λ < 0 and ζ = 0.2 on all layers, the arm of Table 1."""
+    whole = settings.get("method.name") == "istar" and settings.get("method.layers", "all") == "all"
+    return whole and float(settings["method.weight"]) < 0 and float(settings.get("method.zeta", 0.2)) == 0.2
 
 
 def is_cosreg(settings: Settings) -> bool:

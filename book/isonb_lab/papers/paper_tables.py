@@ -10,7 +10,7 @@ import pandas as pd
 from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.table import settings_of_rows
+from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treated_runs import ADDED, by_regime, in_short, task_name, training_of
 from isonb_lab.claims.treatment import canonical
 from isonb_lab.places import grid_file
@@ -77,7 +77,9 @@ def beside(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Beside]:
         item = methods[regime[0]]
         without = plain[training_of(item)]
         for options, runs_of in by_setting.items():
-            lines = [words for words in name.split(", ")[1:] if not words.startswith(WATCHED_BY)]
+            regime_words = name.removeprefix(task_and_encoder(item)).split(", ")
+            lines = [words for words in regime_words if words and not words.startswith(WATCHED_BY)]
+            lines = [*filter(None, [task_name(str(item["task"])).partition(", ")[2]]), *lines]  # "joint" rows
             lines += [in_short(column, value) for column, value in sorted(options) if column in varied]
             before, after = ({seed: scores[run] for seed, run in some.items()} for some in (without, runs_of))
             results.append(Beside(_task(item), str(item["model"]), ", ".join(lines), before, after, without, runs_of))
