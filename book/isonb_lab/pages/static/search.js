@@ -6,9 +6,10 @@
   const times = (text, word) => text.toLowerCase().split(word).length - 1;
   const held = (text) => asked.filter((word) => times(text, word)).length;
 
-  Scorer.score = ([page, , , , score]) => {
+  Scorer.score = ([page, , anchor, , score]) => {
     const text = PROSE[page] ?? "";
-    return score + Math.min(4, Math.log2(1 + asked.reduce((sum, word) => sum + times(text, word), 0)));
+    const entry = anchor?.startsWith("#term-") ? 20 : 0; // of the glossary: after the page that teaches the word
+    return score - entry + Math.min(4, Math.log2(1 + asked.reduce((sum, word) => sum + times(text, word), 0)));
   };
 
   function excerpt(page) { // of the paragraph with most of the words, from just before the first of them
