@@ -8,7 +8,7 @@ from pathlib import Path
 
 from isonb.errors import fail
 from isonb_lab.data.rows import load_task
-from isonb_lab.data.tasks import TaskError, task_named
+from isonb_lab.data.tasks import Task, TaskError, task_named
 
 ENTAILED, CONTRADICTED = "entailment", ("contradiction", "not_entailment")
 
@@ -41,15 +41,19 @@ class LabelledPairs:
         return [(first, second, contradicted.get(first)) for first, second, name in rows if name == ENTAILED]
 
 
-def labelled_pairs(task: str, data: str | Path | None) -> LabelledPairs:
-    """The training pairs of a classification task of two sentences.
-
-    Raises :class:`~isonb_lab.data.tasks.TaskError` for a task of another kind, and what ``load_task`` raises.
-    """
+def pairs_task(task: str) -> Task:
+    """The classification task of two sentences that is called ``task``; :class:`TaskError` for any other."""
     spec = task_named(task)
     if spec.kind != "classification" or len(spec.inputs) != 2:
         fix = "Choose one of entailment or paraphrase, such as mnli or english_entailment."
         fail(TaskError, "pairs must name a classification task of two sentences", task, fix)
-    rows = load_task(task, data, split="train")
+    return spec
+
+
+def labelled_pairs(task: str | None, data: str | Path | None) -> LabelledPairs | None:
+    """The training pairs of a :func:`pairs_task`, None without one; raises as ``load_task``."""
+    if task is None:
+        return None
+    spec, rows = pairs_task(task), load_task(task, data, split="train")
     first, second, labels = (list(rows[column]) for column in (*spec.inputs, spec.target))
     return LabelledPairs(first, second, labels, spec.labels)

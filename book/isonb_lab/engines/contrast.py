@@ -153,6 +153,7 @@ class Objective:
 
     rows: int  # what is learned from: sentences or pairs
     dropout = True
+    warmup = 0.0  # share of the updates over which the rate rises
     optimizer: torch.optim.Optimizer
     schedule: LambdaLR
 
@@ -192,16 +193,13 @@ class Objective:
         raise NotImplementedError
 
     def course(self, groups: list[dict[str, Any]]) -> tuple[torch.optim.Optimizer, LambdaLR]:
-        """AdamW, whose rate rises over a share ``WARMUP`` of the updates and falls to 0 in a line."""
-        optimizer, rise = torch.optim.AdamW(groups, lr=self.contrast.learning_rate, weight_decay=0.0), self.warmup()
+        """AdamW, whose rate rises over the share ``warmup`` of the updates and falls to 0 in a line."""
+        optimizer = torch.optim.AdamW(groups, lr=self.contrast.learning_rate, weight_decay=0.0)
+        rise = math.ceil(self.warmup * self.contrast.steps)
         fall = max(1, self.contrast.steps - rise)
         return optimizer, LambdaLR(
             optimizer, lambda done: (done + 1) / rise if done < rise else max(0.0, 1 - (done - rise) / fall)
         )
-
-    def warmup(self) -> int:
-        """Updates over which the rate rises."""
-        return 0
 
     def embed(self, sentences: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
         """The vectors of some sentences, and what passed the encoder."""
@@ -261,6 +259,8 @@ class Tension(Objective):
 class SBERT(Objective):
     """A linear classifier of both vectors of a pair and their absolute difference tells the pair's label."""
 
+    warmup = 0.1
+
     def learn_from(self, pairs: LabelledPairs) -> None:
         place = {text: row for row, text in enumerate(pairs.texts)}
         self.sides = [[place[text] for text in side] for side in (pairs.first, pairs.second)]
@@ -269,9 +269,6 @@ class SBERT(Objective):
 
     def module(self, encoder: Encoder) -> nn.Module:
         return nn.Linear(3 * encoder.dim, len(self.names))
-
-    def warmup(self) -> int:
-        return math.ceil(0.1 * self.contrast.steps)
 
     def loss(self, rows: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
         vectors, batch = self.embed([side[row] for side in self.sides for row in rows])

@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,20 @@ def run(request: Mapping[str, Any] | Planned, **options: Any) -> Record:
             ``work``, a folder for checkpoints; ``progress``; and what is left beside the record: ``report_to`` names
             trackers, as the Trainer's, ``predictions`` a file for a table, as its suffix says.
     """
-    from isonb_lab.engines import doses, finetune, similarity, synthetic  # settings don't need what they bring
-
-    engines = {"doses": doses, "finetune": finetune, "similarity": similarity, "synthetic": synthetic}
     planned = plan(request)
-    record: Record = engines[planned.experiment].run(planned, **options)
+    record: Record = _engine(planned.experiment)(planned, **options)
     return record
+
+
+def _engine(experiment: str) -> Callable[..., Any]:
+    """The engine of an experiment. One of points alone doesn't wait for the libraries of the others."""
+    if experiment == "synthetic":
+        from isonb_lab.engines import synthetic
+
+        return synthetic.run
+    from isonb_lab.engines import doses, finetune, similarity
+
+    return {"doses": doses.run, "finetune": finetune.run, "similarity": similarity.run}[experiment]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -61,8 +61,7 @@ def run(
     if (contrast := run_.method.contrast()) is not None:
         rows = run_.splits["train"].rows
         sentences = sorted({text for column in run_.task.inputs for text in rows[column]})
-        pairs_task = run_.method.pairs_task
-        pairs = None if pairs_task is None else labelled_pairs(pairs_task, data)
+        pairs = labelled_pairs(run_.method.pairs_task, data)
         losses = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, pairs=pairs, progress=progress)
         run_.model.unfreeze()
         series |= {name.replace("step.", "step.contrast.", 1): values for name, values in losses.items()}

@@ -11,7 +11,7 @@ from isonb.errors import OptionError, fail
 from isonb.models import catalogue, locate
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
-from isonb_lab.data.labelled_pairs import labelled_pairs
+from isonb_lab.data.labelled_pairs import pairs_task
 from isonb_lab.data.reader_rows import splits_read
 from isonb_lab.data.rows import conform, load_task, split_files
 from isonb_lab.data.tasks import Task, TaskError, task_named
@@ -53,7 +53,7 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
     for hub in dict.fromkeys(part.hub for part, _ in read if part.hub and folder is None):
         sources.place_on_hub(hub)
     if pairs is not None:
-        labelled_pairs(pairs, data)
+        _rows(pairs_task(pairs), "train", data)
     model = locate.find(settings.model)
     if tuned or not planned.method.post_hoc:
         planned.method.layer(int(model.config.hidden_size))

@@ -90,8 +90,7 @@ def run(
     penalty = None if planned.method.post_hoc else planned.method.penalty()
     encoder = load(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
     tokens = TokenizedSentences.read(encoder, texts, settings.max_length)
-    pairs_task = planned.method.pairs_task
-    pairs = None if pairs_task is None else labelled_pairs(pairs_task, data)
+    pairs = labelled_pairs(planned.method.pairs_task, data)
     run_ = _Run(settings, planned.method, penalty, encoder, texts, tokens, places, pairs, progress)
     with clock.fitting():
         plain, final, series = run_.vectors()

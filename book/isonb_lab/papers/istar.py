@@ -117,8 +117,8 @@ def sweep(study: Study) -> Sweep:
 
 def weights_of(*sweeps: Sweep) -> list[str]:
     """The arms that some sweeps vary λ over, each once, by rising λ."""
-    named = {arm: 0.0 if arm == PLAIN else float(arm.split()[2].rstrip(",")) for one in sweeps for arm in one.arms}
-    return sorted(named, key=lambda arm: named[arm])
+    arms_of_sweeps = dict.fromkeys(arm for one in sweeps for arm in one.arms)
+    return sorted(arms_of_sweeps, key=lambda arm: float(match["weight"]) if (match := SWEPT.fullmatch(arm)) else 0.0)
 
 
 def correlation(study: Study, suite: str) -> Interval | None:

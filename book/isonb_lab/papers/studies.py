@@ -42,9 +42,7 @@ FILES = (
     softdecay,
     trained_runs,
 )
-DESIGNS: dict[str, Design] = {file.__name__.rpartition(".")[2]: file.DESIGN for file in FILES} | {
-    istar.OWN.name: istar.OWN
-}
+DESIGNS: dict[str, Design] = {design.name: design for design in (*(file.DESIGN for file in FILES), istar.OWN)}
 STUDIES = tuple(DESIGNS)
 
 
