@@ -42,6 +42,7 @@ def test_all_is_well(data, tmp_path, monkeypatch):
         ({"model": "/no/such/folder"}, ModelError, "it is no folder"),
         ({"task": "english_sentimant"}, TaskError, "Did you mean 'english_sentiment'"),
         ({"method": "nothing"}, MethodError, "got 'nothing'"),
+        ({"method": {"name": "sbert", "pairs": "cola"}}, TaskError, "pairs must name a classification task of two"),
         ({"epoch": 3}, OptionError, "Did you mean 'epochs'"),
         ({"protocol": "huge"}, OptionError, "protocol must be one of"),
         ({"max_length": 4096}, OptionError, "max_length must not pass the longest input of tiny"),
