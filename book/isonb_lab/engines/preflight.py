@@ -45,6 +45,7 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
     settings, task = planned.settings, task_named(planned.settings.task)
     tuned, splits = planned.experiment in FINE_TUNING, task.used_splits
     pairs = planned.method.pairs_task
+    paired = None if pairs is None else pairs_task(pairs)
     read = splits_read(settings, pairs)  # rows that are nowhere are told of first: to look for them costs least
     folder = sources.data_folder(data) if any(part.hub for part, _ in read) else None
     for part, split in read:
@@ -52,8 +53,8 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
             split_files(part, folder, split)
     for hub in dict.fromkeys(part.hub for part, _ in read if part.hub and folder is None):
         sources.place_on_hub(hub)
-    if pairs is not None:
-        _rows(pairs_task(pairs), "train", data)
+    if paired is not None:
+        _rows(paired, "train", data)
     model = locate.find(settings.model)
     if tuned or not planned.method.post_hoc:
         planned.method.layer(int(model.config.hidden_size))
