@@ -12,7 +12,12 @@ from isonb_lab.pages import dash
 from isonb_lab.pages.evidence import with_interval
 from isonb_lab.papers import dial as plan
 
-KINDS_OF_MODEL = {"smollm2": "language model", "minilm": "trained for the cosine", "tiny": "small encoder"}
+KINDS_OF_MODEL = {
+    "smollm2": "language model",
+    "minilm": "trained for the cosine",
+    "mpnet": "trained for the cosine",
+    "tiny": "small encoder",
+}
 
 
 def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> alt.Chart:

@@ -133,7 +133,15 @@ def _over_rotation(tables: Tables) -> Judged:
 
 
 def _trained_for_the_cosine(tables: Tables) -> Judged:
-    dial = _rows(tables["scores"], encoder="minilm", layer=6, reader="similarity", set="all", turn="whitening")
+    """The plan decides by ``minilm`` alone; what its words say of ``mpnet`` stands beside."""
+    expected, contradicted, numbers = _at_its_best_place(tables["scores"], "minilm", 6)
+    if "mpnet" in set(tables["scores"]["encoder"]):
+        numbers += f". mpnet, which decides nothing here: {_at_its_best_place(tables['scores'], 'mpnet', 12)[2]}"
+    return expected, contradicted, numbers
+
+
+def _at_its_best_place(scores: pd.DataFrame, encoder: str, layer: int) -> Judged:
+    dial = _rows(scores, encoder=encoder, layer=layer, reader="similarity", set="all", turn="whitening")
     most, ends = dial.loc[dial["gain"].idxmax()], dial[dial["strength"].isin((-1.0, 1.0))]
     lines = [
         f"p = {x.strength:g}: {x.gain:+.3f} ({x.gain_low:+.3f} to {x.gain_high:+.3f})"

@@ -45,10 +45,10 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
     Rows of other encoders that lie in the folder stay as they are, and ``cpu_minutes`` are added to theirs.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    rows, others, path = {}, 0, folder / "manifest.json"
+    others, path = 0, folder / "manifest.json"
     published = ", ".join(sorted(tables["scores"]["encoder"].unique()))
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    minutes_of = earlier.get("minutes_of", {})
+    minutes_of, rows = earlier.get("minutes_of", {}), dict(earlier.get("tables", {}))
     for name, table in tables.items():
         path = folder / f"{name}.parquet"
         whole = table.assign(plan=plan.plan_digest())
