@@ -98,7 +98,7 @@ from isonb_lab.papers.studies import load_study
 
 pages.setup()
 study = load_study(fifth.DESIGN)
-pages.expect(study, 26, "supported")
+pages.assert_verdict(study, 26, "supported")
 print(study.coverage().to_string(index=False))
 print(claim_rows(study.verdicts()))
 pages.show(figures.cosines(study.runs).encode(x="cosine:Q", y="arm:N"), description="A mark a run, a row an arm.")

@@ -15,8 +15,8 @@ from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import BuildError, PairingError
 from isonb_lab.pages.lint import canonical
 from isonb_lab.pages.notebooks.plain import put_outputs
-from isonb_lab.pages.notebooks.words import Index
-from isonb_lab.pages.outputs import harvest
+from isonb_lab.pages.notebooks.references import Index
+from isonb_lab.pages.outputs import collect_outputs
 from isonb_lab.pages.run import Job
 from isonb_lab.pages.vendor import mathjax
 
@@ -138,7 +138,7 @@ def test_outputs_do_not_depend_on_how_a_stream_was_cut(tmp_path):
         streams = [nbformat.v4.new_output("stream", name="stdout", text=chunk) for chunk in chunks]
         return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print()", outputs=streams)])
 
-    once, twice = harvest(executed(["ab\n"]), tmp_path), harvest(executed(["a", "b\n"]), tmp_path)
+    once, twice = collect_outputs(executed(["ab\n"]), tmp_path), collect_outputs(executed(["a", "b\n"]), tmp_path)
     assert once == twice
     (outputs,) = once[0]
     assert json.dumps(outputs) == '[{"output_type": "stream", "name": "stdout", "text": "ab\\n"}]'

@@ -15,7 +15,7 @@ from reading import prose
 
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.chapters import Book
-from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.runtime.glue import glued
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")]

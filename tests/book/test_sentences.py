@@ -9,8 +9,8 @@ import pytest
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import PageError
 from isonb_lab.pages.notebooks.plain import plain
+from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.notebooks.student import student
-from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.outputs import PARAGRAPH
 from isonb_lab.pages.prose import sentences
 from isonb_lab.pages.sentences import NO_LONGER, NOT_YET, contradict
@@ -29,7 +29,7 @@ CELLS = """
 ```{code-cell} ipython3
 pages.glue("n", n)
 pages.glue("word", "a_b")
-pages.holds(few_enough=n < 5)
+pages.assert_facts(few_enough=n < 5)
 ```
 """
 

@@ -75,5 +75,5 @@ def _stack(part: pd.DataFrame, name: str, r: float | str, top: float) -> Any:
     count = base.transform_calculate(alive=f"datum.birth <= {r} && {r} < datum.death ? 1 : 0")
     count = count.transform_aggregate(n="sum(alive)").transform_calculate(text=f"'{name}: ' + datum.n")
     text = count.mark_text(align="right", baseline="bottom", dy=-3, fontSize=13, fontWeight=600)
-    told = text.encode(alt.Text("text:N"), x=alt.value(WIDTH), y=alt.value(0))
-    return alt.layer(whole, grown, here.encode(alt.X("at:Q")), told)
+    label = text.encode(alt.Text("text:N"), x=alt.value(WIDTH), y=alt.value(0))
+    return alt.layer(whole, grown, here.encode(alt.X("at:Q")), label)

@@ -75,8 +75,8 @@ def slots(parts: Sequence[str], across: int = ACROSS) -> list[tuple[float, int]]
     x, line = 0.0, 0
     for k, part in enumerate(parts):
         if k and part != parts[k - 1]:
-            left = next((n for n, item in enumerate(parts[k:]) if item != part), len(parts) - k)
-            x, line = (x + 0.5, line) if x + 0.5 + left <= across else (0.0, line + 1)
+            length = next((n for n, item in enumerate(parts[k:]) if item != part), len(parts) - k)
+            x, line = (x + 0.5, line) if x + 0.5 + length <= across else (0.0, line + 1)
         elif x + 1 > across:
             x, line = 0.0, line + 1
         results.append((x, line))
@@ -103,20 +103,20 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
 
-    def words(frame: pd.DataFrame, **mark: Any) -> Any:
+    def label(frame: pd.DataFrame, **mark: Any) -> Any:
         base = alt.Chart(frame, width=width, height=height)
         return base.mark_text(align="left", baseline="top", lineBreak="\n", **mark).encode(x, y, text="text:N")
 
-    def dots(frame: pd.DataFrame, size: float, tips: Sequence[str], kept: str, filled: bool) -> Any:
+    def dots(frame: pd.DataFrame, size: float, tips: Sequence[str], keep: str, filled: bool) -> Any:
         outline = {"stroke": GREY, "strokeWidth": 0.6} if filled else {"strokeWidth": 1.8}
-        base = alt.Chart(frame).transform_filter(kept)
+        base = alt.Chart(frame).transform_filter(keep)
         mark = base.mark_point(filled=filled, size=size, opacity=1, cursor="pointer", aria=False, **outline)
         return mark.encode(x, y, _color(), _shape(), href="href:N", tooltip=[alt.Tooltip(f"{tip}:N") for tip in tips])
 
     runs, aside = "datum.kind == 'runs'", "datum.kind != 'runs'"
     return alt.layer(
-        words(heads, fontSize=13, fontWeight=600),
-        words(texts, fontSize=12, lineHeight=LINE, cursor="pointer").encode(href="href:N"),  # larger than a mark to tap
+        label(heads, fontSize=13, fontWeight=600),
+        label(texts, fontSize=12, lineHeight=LINE, cursor="pointer").encode(href="href:N"),  # larger than a mark to tap
         dots(verdicts, 1.1 * step**2, VERDICT_TIPS, runs, True),
         dots(verdicts, 1.0 * step**2, VERDICT_TIPS, aside, False),
         dots(marks, 0.55 * step**2, CELL_TIPS, runs, True),
@@ -183,20 +183,20 @@ def _verdict(part: pd.DataFrame) -> dict[str, Any]:
         part["outcome"].isin(side).sum() for side in (("supported", "seen here"), ("contradicted", "not seen here"))
     ]
     telling = part[part["outcome"].isin(TELLING)]
-    verdict, words, remark = part.iloc[0][["verdict", "words", "remark"]]
+    verdict, reading, remark = part.iloc[0][["verdict", "words", "remark"]]
     text = f"{sides[0]} for, {sides[1]} against, of {len(telling)}" if len(telling) else "none can tell"
-    return {"outcome": verdict, "verdict": words, "cells": text, "remark": remark or "–"}
+    return {"outcome": verdict, "verdict": reading, "cells": text, "remark": remark or "–"}
 
 
 def _cell(row: dict[str, Any]) -> dict[str, Any]:
     """What is read on pointing at a mark: the same words for numbers everywhere, a dash where there is none."""
-    there = not _missing(row["mean"])
+    measured = not _missing(row["mean"])
     return {
         "what": row["what"] or "–",
         "cell": row["cell"] or "–",
         "outcome": row["outcome"] if row["outcome"] in OUTCOME_SHAPES else "not testable",  # no working setting
-        "mean": f"{row['mean']:+.4g}" if there else "–",
-        "95% interval": f"{row['low']:+.4g} to {row['high']:+.4g}" if there else "–",
+        "mean": f"{row['mean']:+.4g}" if measured else "–",
+        "95% interval": f"{row['low']:+.4g} to {row['high']:+.4g}" if measured else "–",
         "minimum detectable effect": "–" if _missing(row["visible"]) else f"{row['visible']:.3g}",
         "n": str(int(row["n"])) if row["n"] else "–",
         "reason": row["reason"] or "–",

@@ -114,9 +114,9 @@ def cosine_squares(sentences: list[str], views: dict[str, Tensor]) -> Any:
             tooltip=["row:N", alt.Tooltip("other:N", title="and"), "cosine:Q"],
         )
         shade = alt.Color("cosine:Q", scale=alt.Scale(scheme="blueorange", domain=[-1, 1]), legend=None)
-        words = base.transform_calculate(word="replace(format(datum.cosine, '.2f'), '0.', '.')")  # or numbers touch
-        words = words.mark_text(aria=False, fontSize=10.5, color="black").encode(text="word:N")
-        panels.append(base.mark_rect().encode(shade) + words)
+        label = base.transform_calculate(word="replace(format(datum.cosine, '.2f'), '0.', '.')")  # or numbers touch
+        label = label.mark_text(aria=False, fontSize=10.5, color="black").encode(text="word:N")
+        panels.append(base.mark_rect().encode(shade) + label)
     return alt.hconcat(*panels)
 
 

@@ -24,13 +24,13 @@ STATES = {"Finetuned LM": "IsoLayer column, baseline without the method"}
 STATES["Finetuned LM + Isotropy Layer"] = "IsoLayer (isotropy method on)"
 
 
-def apart(theirs: float, ours: float) -> float:
+def relative_difference(theirs: float, ours: float) -> float:
     """The difference over the larger of the two sizes: 0 for equal numbers, 1 beside a zero, 2 for opposite ones.
 
     A number that isn't finite is as far as can be.
 
-    >>> apart(1.0, 2.0), apart(-3.0, 3.0), apart(math.nan, 1.0), apart(0.0, 0.0)
-    (0.5, 2.0, 2.0, 0.0)
+    >>> [relative_difference(*pair) for pair in ((1.0, 2.0), (-3.0, 3.0), (math.nan, 1.0), (0.0, 0.0))]
+    [0.5, 2.0, 2.0, 0.0]
     """
     if not (math.isfinite(theirs) and math.isfinite(ours)):
         return 2.0
@@ -38,10 +38,10 @@ def apart(theirs: float, ours: float) -> float:
     return abs(theirs - ours) / size if size else 0.0
 
 
-def beside(theirs: float, ours: float) -> str:
+def number_pair(theirs: float, ours: float) -> str:
     """Both numbers with three digits, or with four where three are the same.
 
-    >>> beside(12.0, 13.16), beside(64.12, 64.14)
+    >>> number_pair(12.0, 13.16), number_pair(64.12, 64.14)
     ('12 / 13.2', '64.12 / 64.14')
     """
     digits = 3 if f"{theirs:.3g}" != f"{ours:.3g}" else 4
@@ -51,12 +51,12 @@ def beside(theirs: float, ours: float) -> str:
 class Errata:
     """The entries of a page in their order.
 
-    >>> found = Errata()
-    >>> found.note("Gain", "printed", as_printed=12.0, recomputed=13.16)
+    >>> errata = Errata()
+    >>> errata.note("Gain", "printed", as_printed=12.0, recomputed=13.16)
     Gain
     as printed: 12
     recomputed: 13.16
-    >>> len(found.frame())
+    >>> len(errata.frame())
     1
     """
 
@@ -74,7 +74,7 @@ class Errata:
             fail(InputError, "an entry must have two readings", len(readings), "Give theirs, then ours.")
         parts = [word.replace("_", " ") for word in readings]
         theirs, ours = (float(value) for value in readings.values())
-        row = {"entry": name, "kind": kind, "theirs": theirs, "ours": ours, "apart": apart(theirs, ours)}
+        row = {"entry": name, "kind": kind, "theirs": theirs, "ours": ours, "apart": relative_difference(theirs, ours)}
         self.rows.append({**row, "reading": parts[0], "other": parts[1]})
         print(f"{name}\n{parts[0]}: {theirs:.4g}\n{parts[1]}: {ours:.4g}")
 
@@ -89,7 +89,7 @@ class Errata:
     def chart(self, *, width: int = 330) -> Any:
         """A bar an entry, as long as its readings are apart, the longest first."""
         frame = self.frame().sort_values("apart", ascending=False, kind="stable")
-        frame["numbers"] = [beside(row.theirs, row.ours) for row in frame.itertuples()]
+        frame["numbers"] = [number_pair(row.theirs, row.ours) for row in frame.itertuples()]
         order = frame["entry"].tolist()
         down = alt.Y("entry:N", sort=order, title=None, axis=alt.Axis(labelLimit=300, tickCount=len(order)))
         scale, axis = alt.Scale(domain=[0, 2.6]), alt.Axis(grid=False)  # a line would run through the numbers
@@ -128,8 +128,8 @@ def cells_over_the_bound(scores: pd.DataFrame, shares: pd.DataFrame) -> tuple[in
     over = 0
     for row in scores.to_dict("records"):
         name, d = WIDTHS[row["model"]]
-        present = (shares["model"] == name) & (shares["task"] == row["task"]) & shares["metric"].str.startswith("EV_")
-        ev = shares[present & (shares["method"] == STATES[row["method"]])].sort_values("metric")["value"].tolist()
+        same = (shares["model"] == name) & (shares["task"] == row["task"]) & shares["metric"].str.startswith("EV_")
+        ev = shares[same & (shares["method"] == STATES[row["method"]])].sort_values("metric")["value"].tolist()
         over += row["value"] > highest_isoscore(ev, d)
     return over, len(scores)
 
@@ -149,8 +149,8 @@ def svd_slopes(seed: int = 0, step: float = 1e-6) -> tuple[float, float]:
     def through_svd(points: Tensor) -> Tensor:
         u, s, v = torch.linalg.svd(points, full_matrices=False)
         g = (-torch.log(1 - alpha * (s + alpha)) / alpha).clamp(min=0)
-        made: Tensor = u * (g * s[0] / g[0]) @ v
-        return made
+        decayed: Tensor = u * (g * s[0] / g[0]) @ v
+        return decayed
 
     def value(points: Tensor) -> Tensor:
         return (soft_decay(points, alpha, "safe") * weights).sum((-2, -1))

@@ -92,8 +92,8 @@ class Square:
         parts = [f'<text x="{x}" y="18">{view}</text>' for x, view in zip((LEFT, gap), VIEWS, strict=True)]
         for row, text in enumerate(self.texts):
             y = TOP + row * CELL + 20
-            words = text if len(text) <= LETTERS else text[: LETTERS - 2] + " …"
-            parts.append(f'<text x="0" y="{y}">{row + 1}. {html.escape(words)}</text>')
+            line = text if len(text) <= LETTERS else text[: LETTERS - 2] + " …"
+            parts.append(f'<text x="0" y="{y}">{row + 1}. {html.escape(line)}</text>')
             for left, view in zip((LEFT, gap), self.cosines, strict=True):
                 parts += [_square(left + column * CELL, y, value) for column, value in enumerate(view[row])]
         heads = ((left + (k + 0.5) * CELL, k + 1) for left in (LEFT, gap) for k in range(n))

@@ -154,8 +154,8 @@ class Instrument:
             for at, sentence in enumerate(self.corpus)
         )
         rows = "".join(
-            f'<tr><th scope="row">{name}</th><td><b data-reading="{key}"></b></td><td>{words}</td></tr>'
-            for key, (name, words) in READINGS.items()
+            f'<tr><th scope="row">{name}</th><td><b data-reading="{key}"></b></td><td>{meaning}</td></tr>'
+            for key, (name, meaning) in READINGS.items()
         )
         return (
             '<div class="isonb-instrument" role="group" aria-label="A cloud of sentences, turned">'

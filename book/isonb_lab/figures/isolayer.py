@@ -20,12 +20,12 @@ LAYERS = ("stretch what isn't read", "squeeze what is read", "turn")
 Frames = tuple[pd.DataFrame, pd.DataFrame]
 
 
-def two_classes(apart: float = 1.5, n: int = 40) -> tuple[Tensor, Tensor]:
+def two_classes(distance: float = 1.5, n: int = 40) -> tuple[Tensor, Tensor]:
     """Two classes of ``n`` points apart along x, the direction that the classifier reads; x and y uncorrelated."""
     generator = torch.Generator().manual_seed(3)
     labels = torch.arange(2).repeat_interleave(n)
     noise = torch.randn(2 * n, 2, generator=generator, dtype=torch.float64)
-    x = apart * (2.0 * labels - 1) + 0.9 * noise[:, 0]
+    x = distance * (2.0 * labels - 1) + 0.9 * noise[:, 0]
     x = x - x.mean()
     y = 0.42 * (noise[:, 1] - noise[:, 1].mean())
     return torch.stack([x, y - x * (x @ y) / (x @ x)], 1), labels
@@ -51,22 +51,22 @@ def border_facts(cloud: Tensor, labels: Tensor, weight: float = 2.0) -> dict[str
 
 def border_frames(cloud: Tensor, labels: Tensor, names: Sequence[str], places: Sequence[float]) -> Frames:
     """Points, and a line of facts, for each layer at each place."""
-    dots, told = [], []
+    dots, lines = [], []
     for name in names:
         for t in places:
             at = cloud @ plane_layer(name, t, cloud).T
-            result = border_facts(at, labels)
+            facts = border_facts(at, labels)
             dots += [(name, t, f"class {c}", *p) for c, p in zip(labels.tolist(), at.tolist(), strict=True)]
-            told.append((name, t, ", ".join(f"{k} {v:.3f}" for k, v in result.items())))
+            lines.append((name, t, ", ".join(f"{k} {v:.3f}" for k, v in facts.items())))
     return (
         pd.DataFrame(dots, columns=["layer", "t", "class", "x", "y"]).round(3),
-        pd.DataFrame(told, columns=["layer", "t", "told"]),
+        pd.DataFrame(lines, columns=["layer", "t", "told"]),
     )
 
 
 def border_chart(frames: Frames, keep: str | None = None) -> Any:
     """Cloud, frozen border and facts; the expression ``keep`` filters what is shown."""
-    dots, told = frames
+    dots, facts = frames
 
     def part(data: pd.DataFrame) -> alt.Chart:
         chart = alt.Chart(data, width=430, height=330)
@@ -81,5 +81,5 @@ def border_chart(frames: Frames, keep: str | None = None) -> Any:
         alt.Shape("class:N", title=None),
     )
     border = alt.Chart(pd.DataFrame({"x": [0.0]})).mark_rule(aria=False, strokeDash=[6, 4], color=GREY)
-    words = part(told).mark_text(align="left", baseline="top", fontSize=13)
-    return border.encode(alt.X("x:Q")) + cloud + words.encode(alt.Text("told:N"), x=alt.value(6), y=alt.value(-22))
+    text = part(facts).mark_text(align="left", baseline="top", fontSize=13)
+    return border.encode(alt.X("x:Q")) + cloud + text.encode(alt.Text("told:N"), x=alt.value(6), y=alt.value(-22))

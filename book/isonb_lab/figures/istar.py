@@ -77,5 +77,5 @@ def divided_spectrum(rows: pd.DataFrame, facts: pd.DataFrame, *, top: float, kee
     )
     fact = alt.Chart(facts).transform_filter(keep)
     line = fact.mark_rule(strokeDash=[5, 3], aria=False).encode(alt.Y("limit:Q", title="variance"))
-    told = fact.mark_text(align="right", baseline="top", fontSize=13).encode(alt.Text("told:N"))
-    return bars + line + told.encode(x=alt.value(418), y=alt.value(2))
+    label = fact.mark_text(align="right", baseline="top", fontSize=13).encode(alt.Text("told:N"))
+    return bars + line + label.encode(x=alt.value(418), y=alt.value(2))

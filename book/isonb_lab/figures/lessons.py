@@ -42,13 +42,13 @@ def ball_and_needle() -> Any:
             }
             for at in OFFSETS
         ]
-        told = alt.Chart(pd.DataFrame(read)).transform_filter("datum.offset == offset")
-        told = told.mark_text(align="left", baseline="top", fontSize=15, fontWeight="bold").encode(
+        label = alt.Chart(pd.DataFrame(read)).transform_filter("datum.offset == offset")
+        label = label.mark_text(align="left", baseline="top", fontSize=15, fontWeight="bold").encode(
             alt.Text("told:N"), x=alt.value(4), y=alt.value(4)
         )
         cross = alt.Chart(pd.DataFrame({"px": [0], "py": [0]})).encode(alt.X("px:Q"), alt.Y("py:Q"))
         cross = cross.mark_point(shape="cross", filled=True, size=140, color=GREY, aria=False)
-        panels.append(alt.layer(dots, cross, told).properties(title=name, **SIZE))
+        panels.append(alt.layer(dots, cross, label).properties(title=name, **SIZE))
     return alt.hconcat(*panels).add_params(offset)
 
 
@@ -64,10 +64,10 @@ def score_bars(scores: Mapping[str, Mapping[str, float]]) -> Any:
         alt.X("reading:Q", title=None, axis=alt.Axis(tickCount=3)), alt.Y("cloud:N", title=None, sort=clouds)
     )
     bars = base.mark_bar().encode(alt.Color("cloud:N", legend=None, sort=clouds))
-    told = base.mark_text(align="left", dx=4, fontSize=15, fontWeight="bold").encode(
+    label = base.mark_text(align="left", dx=4, fontSize=15, fontWeight="bold").encode(
         text=alt.Text("reading:Q", format=".2f")
     )
-    chart = alt.layer(bars, told).facet(column=alt.Column("score:N", title=None, sort=list(scores)))
+    chart = alt.layer(bars, label).facet(column=alt.Column("score:N", title=None, sort=list(scores)))
     return chart.resolve_scale(x="independent")
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from isonb_lab.pages.charts import GREY, OKABE_ITO
 
-WORDS = ABOVE, BELOW, OPEN, NO_SETTING = ("above", "below", "not significant", "no working setting")
+LABELS = ABOVE, BELOW, OPEN, NO_SETTING = ("above", "below", "not significant", "no working setting")
 COLORS = (OKABE_ITO["blue"], OKABE_ITO["vermillion"], GREY, OKABE_ITO["purple"])
 SHAPES = ("triangle-up", "triangle-down", "circle", "cross")
 
@@ -34,23 +34,23 @@ def column_of(suite: str) -> str:
     return f"fine-tuned {model or 'minilm'}, {task}"
 
 
-def told(outcomes: Iterable[str], where: str) -> str:
+def count_outcomes(outcomes: Iterable[str], where: str) -> str:
     """The outcomes of a method counted in words.
 
-    >>> told(["above", "below", "below"], "sets")
+    >>> count_outcomes(["above", "below", "below"], "sets")
     'above in 1, below in 2 of 3 sets'
-    >>> told([], "sets")
+    >>> count_outcomes([], "sets")
     'no runs'
     """
-    result = list(outcomes)
-    counts = [f"{word} in {result.count(word)}" for word in WORDS if word in result]
-    return f"{', '.join(counts)} of {len(result)} {where}" if result else "no runs"
+    listed = list(outcomes)
+    counts = [f"{word} in {listed.count(word)}" for word in LABELS if word in listed]
+    return f"{', '.join(counts)} of {len(listed)} {where}" if listed else "no runs"
 
 
 def evidence_map(frame: pd.DataFrame, *, arms: Sequence[str], cells: Sequence[str], height: int = 22) -> Any:
     """A row an arm, a column a cell, and a mark for the outcome; no mark where there is no run.
 
-    ``frame``: ``arm``, ``cell``, ``outcome`` (one of :data:`WORDS`), ``mean``, ``low``, ``high``, and their ``unit``.
+    ``frame``: ``arm``, ``cell``, ``outcome`` (one of :data:`LABELS`), ``mean``, ``low``, ``high``, and their ``unit``.
 
     >>> row = {"arm": "flow", "cell": "STS-B", "outcome": "above", "mean": 2.0, "low": 1.0, "high": 3.0, "unit": ""}
     >>> evidence_map(pd.DataFrame([row]), arms=["flow"], cells=["STS-B"]).to_dict()["mark"]["type"]
@@ -61,7 +61,7 @@ def evidence_map(frame: pd.DataFrame, *, arms: Sequence[str], cells: Sequence[st
     return base.mark_point(filled=True, size=90, opacity=1).encode(
         alt.X("cell:N", title=None, sort=list(cells), axis=alt.Axis(labelAngle=-60, labelLimit=160, orient="top")),
         alt.Y("arm:N", title=None, sort=list(arms), axis=alt.Axis(labelLimit=160, grid=True)),
-        alt.Color("outcome:N", title=None, sort=list(WORDS), scale=alt.Scale(domain=list(WORDS), range=list(COLORS))),
-        alt.Shape("outcome:N", title=None, sort=list(WORDS), scale=alt.Scale(domain=list(WORDS), range=list(SHAPES))),
+        alt.Color("outcome:N", title=None, sort=list(LABELS), scale=alt.Scale(domain=list(LABELS), range=list(COLORS))),
+        alt.Shape("outcome:N", title=None, sort=list(LABELS), scale=alt.Scale(domain=list(LABELS), range=list(SHAPES))),
         tooltip=["arm", "cell", "outcome", *numbers, "unit"],
     )

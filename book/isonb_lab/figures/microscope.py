@@ -127,8 +127,8 @@ def _panel(readings: pd.DataFrame) -> Any:
         "datum.score + ': you guess ' + format(datum.guess, '.2f') + (reveal ? ', it is ' + "
         "format(datum.truth, '.2f') + '; round: ' + format(datum.round, '.2f') : '')"
     )
-    words = chart.transform_calculate(told=text).mark_text(align="left", dy=-19).encode(row, text="told:N")
-    words = words.encode(x=alt.value(0))
+    label = chart.transform_calculate(told=text).mark_text(align="left", dy=-19).encode(row, text="told:N")
+    label = label.encode(x=alt.value(0))
     named = dict(zip(("guess", "truth", "round"), MARKS, strict=True))
     for field, name in named.items():
         chart = chart.transform_calculate(**{name.replace(" ", "_"): f"datum.{field}"})
@@ -146,7 +146,7 @@ def _panel(readings: pd.DataFrame) -> Any:
         alt.Color("which:N", scale=alt.Scale(domain=domain, range=colors), legend=legend),
         alt.Shape("which:N", scale=alt.Scale(domain=domain, range=shapes), legend=legend),
     )
-    return points + words
+    return points + label
 
 
 VIEWS = {

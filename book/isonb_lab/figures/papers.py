@@ -24,10 +24,8 @@ def reported(paper: str, table: str, *, method: str, base: str, metrics: Sequenc
     With the number of seeds behind printed standard deviations the 95% interval of a difference of two means is there
     too (``low``, ``high``).
     """
-    wanted = printed(paper, table, method=[method, base], metric=list(metrics))
-    wide = wanted.pivot_table(
-        index=["model", "task", "metric"], columns="method", values=["value", "std"], dropna=False
-    )
+    rows = printed(paper, table, method=[method, base], metric=list(metrics))
+    wide = rows.pivot_table(index=["model", "task", "metric"], columns="method", values=["value", "std"], dropna=False)
     gains = (wide["value"][method] - wide["value"][base]).dropna().rename("gain").reset_index()
     if seeds:
         errors = ((wide["std"][method] ** 2 + wide["std"][base] ** 2) / seeds) ** 0.5
@@ -66,8 +64,8 @@ def happened(study: Study, *arms: str) -> pd.DataFrame:
     always = over_tasks.steady(study)
     learned = [r.suite in always and (r.arm, r.suite) not in study.no_setting for r in tested.itertuples()]
     points = tested[["mean", "low", "high", "visible"]] * 100
-    told = tested[["arm", "suite", "n", "outcome"]].assign(learned=learned)
-    return pd.concat([told, points.round(4)], axis=1)
+    outcomes = tested[["arm", "suite", "n", "outcome"]].assign(learned=learned)
+    return pd.concat([outcomes, points.round(4)], axis=1)
 
 
 def happened_forest(gains: pd.DataFrame) -> Any:
@@ -75,7 +73,7 @@ def happened_forest(gains: pd.DataFrame) -> Any:
     return _forest(gains, "points over plain fine-tuning, 95% interval", ["n", "outcome"])
 
 
-def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
+def _forest(gains: pd.DataFrame, title: str, tips: Sequence[str]) -> Any:
     """Columns ``suite`` (rows), ``arm`` (colour, shape), ``mean`` and, with intervals, ``low`` and ``high``.
 
     What isn't ``learned``, where there is such a column, is pale and dashed.
@@ -89,7 +87,7 @@ def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
     base = alt.Chart(gains, width=430, height=alt.Step(26 if len(arms) < 4 else 11)).encode(
         alt.Y("suite:N", title=None, sort=list(dict.fromkeys(gains.suite))),
         alt.Color("arm:N", **kinds),
-        tooltip=["arm", "suite", *(alt.Tooltip(name, format="+.2f") for name in ("mean", *ends)), *told],
+        tooltip=["arm", "suite", *(alt.Tooltip(name, format="+.2f") for name in ("mean", *ends)), *tips],
     )
     base = base.encode(alt.YOffset("arm:N", sort=arms)) if len(arms) > 1 else base
     if "learned" in gains:

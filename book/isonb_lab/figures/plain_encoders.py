@@ -39,10 +39,10 @@ def paths(
     trail = base.mark_point(size=30, opacity=0.5, filled=True, aria=False)
     now = base.transform_filter(keep).mark_point(size=90, filled=True, opacity=0.95)
     now = now.encode(tooltip=["suite", "seed", "update", "x", "y"])
-    told = alt.Chart(data).transform_filter(keep).transform_aggregate(groupby=["suite", "update"])
-    told = told.transform_calculate(told="'after ' + datum.update + ' updates'")
-    words = told.mark_text(align="right", x=198, y=6).encode(text="told:N")
-    panels = alt.layer(zero, trail, now, words).facet(
+    updates = alt.Chart(data).transform_filter(keep).transform_aggregate(groupby=["suite", "update"])
+    updates = updates.transform_calculate(told="'after ' + datum.update + ' updates'")
+    label = updates.mark_text(align="right", x=198, y=6).encode(text="told:N")
+    panels = alt.layer(zero, trail, now, label).facet(
         alt.Facet("suite:N", sort=list(suites), title=None), columns=columns
     )
     return panels.resolve_scale(y="independent")

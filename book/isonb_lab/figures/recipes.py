@@ -51,12 +51,12 @@ def levelled(x: Tensor, labels: Tensor) -> Tensor:
     rows = centered(x)
     head = torch.linalg.lstsq(rows, torch.nn.functional.one_hot(labels).to(x)).solution
     read = torch.linalg.qr(head).Q
-    seen = rows @ read @ read.T
-    variances, axes = torch.linalg.eigh(torch.cov((rows - seen).T))
+    projected = rows @ read @ read.T
+    variances, axes = torch.linalg.eigh(torch.cov((rows - projected).T))
     alive = variances > QUIET * variances.max()
     level = torch.linalg.eigvalsh(torch.cov((rows @ read).T)).mean()
     scale = torch.where(alive, (level / variances.clamp_min(1e-30)).sqrt(), 0.0)
-    turned: Tensor = seen + (rows - seen) @ (axes * scale) @ axes.T + x.mean(0)
+    turned: Tensor = projected + (rows - projected) @ (axes * scale) @ axes.T + x.mean(0)
     return turned
 
 
@@ -64,7 +64,7 @@ def bars(clouds: Mapping[str, Tensor]) -> Any:
     """A panel a recipe: the variances from the widest, as multiples of their mean, those of the first cloud in grey."""
     plain, *others = clouds.items()
     before = variances(plain[1])
-    rows = pd.concat(_beside(before, variances(x)).assign(recipe=name) for name, x in others)
+    rows = pd.concat(_bar_frame(before, variances(x)).assign(recipe=name) for name, x in others)
     panel = _steps(rows, "direction, the widest first", "variance / mean variance", WIDE).properties(
         width=230, height=150
     )
@@ -93,7 +93,7 @@ def turned_bars(
     first, *_, last = stops
     step, start = (last - first) / (len(stops) - 1), min(stops, key=abs)
     chosen = slider("strength", first, last, step=round(step, 6), value=start, label=label)
-    rows = pd.concat(_beside(stops[start], after).assign(stop=stop) for stop, after in stops.items())
+    rows = pd.concat(_bar_frame(stops[start], after).assign(stop=stop) for stop, after in stops.items())
     panel = _steps(rows, x, y, span).transform_filter(abs(alt.datum.stop - chosen) < step / 2)
     return panel.properties(width=520, height=260).add_params(chosen)
 
@@ -104,7 +104,7 @@ def variances(x: Tensor) -> list[float]:
     return list((values / values.mean()).tolist())
 
 
-def _beside(before: Sequence[float], after: Sequence[float]) -> pd.DataFrame:
+def _bar_frame(before: Sequence[float], after: Sequence[float]) -> pd.DataFrame:
     places = range(1, len(before) + 1)
     return pd.DataFrame({"direction": places, "before": list(before), "after": list(after)}).round(5)
 

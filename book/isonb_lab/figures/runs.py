@@ -64,9 +64,9 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
     """The mean over runs, in words, of what is drawn."""
-    kept = frame[frame["what"].isin(SHOWN)]
-    panel = [name for name in ("panel",) if name in kept]
-    means = kept.groupby([*panel, "what", "loss", "rate", "update"], as_index=False, sort=False)["value"].mean()
+    shown = frame[frame["what"].isin(SHOWN)]
+    panel = [name for name in ("panel",) if name in shown]
+    means = shown.groupby([*panel, "what", "loss", "rate", "update"], as_index=False, sort=False)["value"].mean()
     means = means.sort_values("what", key=lambda names: names.map(list(SHOWN).index), kind="stable")
     return means.assign(loss=means["loss"].map(LOSSES), what=means["what"].map(SHOWN)).round(4)
 

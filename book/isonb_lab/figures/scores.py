@@ -35,12 +35,12 @@ def threshold_chart(scored: pd.DataFrame, *, start: float, width: int = 470, hei
         .transform_calculate(limit="t")
         .transform_aggregate(limit="mean(limit)", groupby=["pair"])
     )
-    told = (
+    label = (
         base.transform_calculate(over="datum.cosine > t ? 1 : 0")
         .transform_aggregate(share="mean(over)", groupby=["pair"])
         .transform_calculate(told="format(datum.share, '.1%') + ' pass'")
         .mark_text(align="right", x="width", dx=-5, y=-12, fontSize=13)
         .encode(text="told:N")
     )
-    rows = alt.layer(bars, rule, told).facet(row=alt.Row("pair:N", title=None))
+    rows = alt.layer(bars, rule, label).facet(row=alt.Row("pair:N", title=None))
     return rows.resolve_scale(y="independent").add_params(pick)

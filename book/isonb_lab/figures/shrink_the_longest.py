@@ -25,8 +25,8 @@ Frames = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 def _bars(cloud: Tensor, select: bool) -> tuple[Tensor, Tensor, Tensor, float, float]:
     """Bars, edges, which bars count, their entropy, and the greatest that so many bars can have."""
     bars, edges = h0_barcode(cloud, return_edges=True)
-    kept = prominent_bars(bars) if select else torch.ones_like(bars).bool()
-    return bars, edges, kept, float(persistent_entropy(bars, mask=kept)), math.log(int(kept.sum()))
+    counted = prominent_bars(bars) if select else torch.ones_like(bars).bool()
+    return bars, edges, counted, float(persistent_entropy(bars, mask=counted)), math.log(int(counted.sum()))
 
 
 def tree_frames(
@@ -41,10 +41,10 @@ def tree_frames(
         direction = pull(select)
         for t in places:
             at = cloud + t * direction
-            bars, edges, kept, entropy, most = _bars(at, select)
+            bars, edges, counted, entropy, most = _bars(at, select)
             heads = (at + ARROW * direction).tolist()
             dots += [(name, t, *p, *head) for p, head in zip(at.tolist(), heads, strict=True)]
-            for k, (bar, (a, b), keep) in enumerate(zip(bars.tolist(), edges.tolist(), kept.tolist(), strict=True)):
+            for k, (bar, (a, b), keep) in enumerate(zip(bars.tolist(), edges.tolist(), counted.tolist(), strict=True)):
                 role = "counts" if keep else "left out"
                 rungs.append((name, t, k + 1, bar, *at[a].tolist(), *at[b].tolist(), role))
             facts.append((name, t, f"longest bar {bars[0]:.2f}, H = {entropy:.3f} of at most {most:.3f}"))
@@ -77,8 +77,8 @@ def tree_chart(frames: Frames, keep: str | None = None) -> Any:
     tree = part(rungs, **size).mark_rule(aria=False).encode(x, y, *ends, color, strokeWidth=thick)
     arrows = part(dots, **size).mark_rule(aria=False, color=OKABE_ITO["green"], strokeWidth=1.6).encode(x, y, *ends)
     cloud = part(dots, **size).mark_circle(aria=False, size=38, opacity=1, color=OKABE_ITO["blue"]).encode(x, y)
-    told = part(facts, **size).mark_text(align="left", baseline="bottom", fontSize=13)
-    told = told.encode(alt.Text("told:N"), x=alt.value(0), y=alt.value(-4))
+    label = part(facts, **size).mark_text(align="left", baseline="bottom", fontSize=13)
+    label = label.encode(alt.Text("told:N"), x=alt.value(0), y=alt.value(-4))
     bars = (
         part(rungs, width=200, height=270)
         .mark_bar()
@@ -89,7 +89,7 @@ def tree_chart(frames: Frames, keep: str | None = None) -> Any:
             tooltip=["bar", "length", "role"],
         )
     )
-    return (tree + arrows + cloud + told | bars).configure_view(stroke=None)
+    return (tree + arrows + cloud + label | bars).configure_view(stroke=None)
 
 
 def _top(rows: pd.DataFrame) -> float:

@@ -62,7 +62,7 @@ def decay_curves(spectrum: Sequence[float], alpha: float = -0.6) -> Any:
     return ((still + zero + curve) | both).add_params(*controls)
 
 
-WORDS = ("no direction: within C of the origin", "1 direction: within C of a line", "2 directions: the plane")
+REGIONS = ("no direction: within C of the origin", "1 direction: within C of a line", "2 directions: the plane")
 
 
 def _feet(cloud: Tensor) -> list[Tensor]:
@@ -89,7 +89,7 @@ def span_bound(cloud: Tensor, radius: Any) -> Any:
         (k, *p, *f) for k, feet in enumerate(_feet(cloud)) for p, f in zip(cloud.tolist(), feet.tolist(), strict=True)
     ]
     spots = pd.DataFrame(dots, columns=["k", "x", "y", "x2", "y2"]).round(3)
-    lines = [(k, f"{WORDS[k]}; farthest point {far:.2f}") for k, far in enumerate(farthest(cloud))]
+    lines = [(k, f"{REGIONS[k]}; farthest point {far:.2f}") for k, far in enumerate(farthest(cloud))]
     size: dict[str, Any] = {"width": 470, "height": 338}
     ends = 1.12 * first
     x = alt.X("x:Q", scale=alt.Scale(domain=[-ends, ends], nice=False), axis=None)
@@ -105,13 +105,13 @@ def span_bound(cloud: Tensor, radius: Any) -> Any:
     ring = alt.Chart(angles, **size).transform_filter(f"{keep} == 0")
     ring = ring.transform_calculate(x="C * cos(datum.angle)", y="C * sin(datum.angle)")
     here = alt.Chart(spots, **size).transform_filter(f"datum.k == {keep}")
-    words = alt.Chart(pd.DataFrame(lines, columns=["k", "told"]), **size).transform_filter(f"datum.k == {keep}")
+    text = alt.Chart(pd.DataFrame(lines, columns=["k", "told"]), **size).transform_filter(f"datum.k == {keep}")
     chart = alt.layer(
         strip.mark_line(**border).encode(x, y, alt.Detail("sign:N")),
         ring.mark_line(**border).encode(x, y, alt.Order("angle:Q")),
         here.mark_rule(color=GREY, aria=False).encode(x, y, alt.X2("x2"), alt.Y2("y2")),
         here.mark_circle(size=55, opacity=1, aria=False).encode(x, y),
-        words.mark_text(align="left", baseline="bottom", fontSize=13).encode(
+        text.mark_text(align="left", baseline="bottom", fontSize=13).encode(
             alt.Text("told:N"), x=alt.value(0), y=alt.value(-4)
         ),
     )
@@ -190,19 +190,19 @@ def trade_offs(trade: pd.DataFrame, *, families: Sequence[str], joined: str) -> 
     return (panels[0] | panels[1]).add_params(*menus)
 
 
-def layer_histogram(values: Mapping[int, Tensor], told: Mapping[int, str]) -> Any:
+def layer_histogram(values: Mapping[int, Tensor], captions: Mapping[int, str]) -> Any:
     """The singular values of each layer over the largest, the median dashed, a line of text; a slider for the layer."""
     bins = np.linspace(0, 1, 41)
-    bars, words = [], []
-    for layer, result in values.items():
-        share = (result / result.max()).numpy()
+    bars, medians = [], []
+    for layer, layer_values in values.items():
+        share = (layer_values / layer_values.max()).numpy()
         height, _ = np.histogram(share, bins, density=True)
         bars += [(layer, a, b, h) for a, b, h in zip(bins, bins[1:], height, strict=False)]
-        words.append((layer, float(np.median(share)), f"layer {layer}: {told[layer]}"))
+        medians.append((layer, float(np.median(share)), f"layer {layer}: {captions[layer]}"))
     data = pd.DataFrame(bars, columns=["layer", "low", "high", "density"]).round(4).assign(zero=0)
     keep = "datum.layer == layer"
     base = alt.Chart(data, width=460, height=220).transform_filter(keep)
-    middle = alt.Chart(pd.DataFrame(words, columns=["layer", "median", "told"]).round(4)).transform_filter(keep)
+    middle = alt.Chart(pd.DataFrame(medians, columns=["layer", "median", "told"]).round(4)).transform_filter(keep)
     chart = alt.layer(
         base.mark_rect(aria=False).encode(
             alt.X("low:Q", title="singular value over the largest", scale=alt.Scale(domain=[0, 1])),

@@ -115,8 +115,8 @@ def grown(bench: Bench, along: str = "n") -> pd.DataFrame:
         n, d = map(int, row["size"].split(" x "))
         same = {"measure": row["what"], "n": n, "d": d, "error": row["error"]}
         for by, name, part in (("isonb", "isonb", "ours"), ("peer", row["peer"], "peer")):
-            told = {"ms": row[f"{part}_ms"], "rounds": spent(row[f"{part}_rounds_ms"])}
-            results.append(same | {"by": by, "name": name} | told)
+            timing = {"ms": row[f"{part}_ms"], "rounds": spent(row[f"{part}_rounds_ms"])}
+            results.append(same | {"by": by, "name": name} | timing)
     return pd.DataFrame(results, columns=["measure", "n", "d", "error", "by", "name", "ms", "rounds"])
 
 
@@ -432,7 +432,7 @@ def machine(bench: Bench) -> list[dict[str, str]]:
     if not about:
         return [{"what": "machine", "value": NOTHING}]
     versions = joined(f"{name} {version}" for name, version in about.get("packages", {}).items())
-    told = {
+    facts = {
         "processor": f"{about['processor']}, {about['cores']} cores, {about['threads']} thread used",
         "memory": f"{about['memory_gib']} GiB",
         "system": f"{about['system']}, {about['machine']}",
@@ -440,7 +440,7 @@ def machine(bench: Bench) -> list[dict[str, str]]:
         "load before it began": str(about["load"]),
         "versions": f"Python {about['python']}, torch {about['torch']}, {versions}",
     }
-    return [{"what": what, "value": value} for what, value in told.items()]
+    return [{"what": what, "value": value} for what, value in facts.items()]
 
 
 def unmeasured(bench: Bench, card: Bench | None = None) -> str:
@@ -459,5 +459,5 @@ def unmeasured(bench: Bench, card: Bench | None = None) -> str:
 
 def blank() -> Any:
     """A picture that says that there is nothing to draw."""
-    words = alt.Chart(pd.DataFrame({"text": [f"{NOTHING} yet"]}), width=420, height=60)
-    return words.mark_text(fontSize=14, color=GREY).encode(text="text:N")
+    text = alt.Chart(pd.DataFrame({"text": [f"{NOTHING} yet"]}), width=420, height=60)
+    return text.mark_text(fontSize=14, color=GREY).encode(text="text:N")

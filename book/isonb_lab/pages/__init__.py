@@ -31,8 +31,8 @@ with needs("isonb_lab.pages", "lab"):
     from isonb_lab.pages.evidence import spread as spread
     from isonb_lab.pages.exercises import check as check
     from isonb_lab.pages.parameters import check_parameters as check_parameters
-    from isonb_lab.pages.sentences import expect as expect
+    from isonb_lab.pages.sentences import assert_facts as assert_facts
+    from isonb_lab.pages.sentences import assert_verdict as assert_verdict
     from isonb_lab.pages.sentences import glue as glue
-    from isonb_lab.pages.sentences import holds as holds
     from isonb_lab.pages.sentences import paragraph as paragraph
     from isonb_lab.pages.values import table as table

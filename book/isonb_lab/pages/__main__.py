@@ -16,9 +16,9 @@ from isonb_lab.pages.build import build
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError, PageError
 from isonb_lab.pages.notebooks.plain import put_beside, readable
+from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.notebooks.slides import write_slides
 from isonb_lab.pages.notebooks.student import write_copies, write_students
-from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.run import Job, execute
 
 EXAMPLES = """examples:
@@ -64,8 +64,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--root", type=Path, default=Path(), help="folder with _toc.yml (default: here)")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (told, options) in COMMANDS.items():
-        command = commands.add_parser(name, help=told)
+    for name, (help_text, options) in COMMANDS.items():
+        command = commands.add_parser(name, help=help_text)
         for option in options.split():
             command.add_argument(*([option] if option != "chapter" else []), **OPTIONS[option])
     return top
@@ -109,16 +109,16 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             lint.check_style(chapters)
             return f"{len(chapters)} chapters keep the rules."
         case "pair":
-            words = Index(book)
+            index = Index(book)
             for chapter in chapters:
-                put_beside(chapter, words, force=arguments.force)
+                put_beside(chapter, index, force=arguments.force)
             return f"{len(chapters)} notebooks stand beside their sources. Edit chapters with: make edit"
         case "student":
-            made = write_students(book, chapters, force=arguments.force)
-            return f"{len(made)} notebooks without solutions are in _build/student."
+            paths = write_students(book, chapters, force=arguments.force)
+            return f"{len(paths)} notebooks without solutions are in _build/student."
         case "play":
-            kept = [str(path.relative_to(book.root)) for path in write_copies(book, chapters, force=arguments.force)]
-            text = f" Kept as you left them: {', '.join(kept)}." if kept else ""
+            edited = [str(path.relative_to(book.root)) for path in write_copies(book, chapters, force=arguments.force)]
+            text = f" Kept as you left them: {', '.join(edited)}." if edited else ""
             return f"Open _build/lab/start.ipynb in JupyterLab.{text}"
         case "slides":
             page = write_slides(book)

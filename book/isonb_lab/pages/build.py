@@ -16,7 +16,7 @@ from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.downloads import write_downloads
 from isonb_lab.pages.errors import BuildError
 from isonb_lab.pages.notebooks.plain import put_outputs
-from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.run import Job, execute
 from isonb_lab.pages.vendor import vendor
 from isonb_lab.runtime.locks import file_lock
@@ -30,8 +30,8 @@ def html(book: Book) -> Path:
 
     Pages to hand out lie apart, in ``_build/handout``: those with the solutions stay.
     """
-    apart = os.environ.get(SOLUTIONS) == "no"
-    output = book.build / "handout.new" if apart else book.root  # Jupyter Book writes into _build of that
+    handout = os.environ.get(SOLUTIONS) == "no"
+    output = book.build / "handout.new" if handout else book.root  # Jupyter Book writes into _build of that
     for folder in ("html", ".doctrees", "jupyter_execute"):
         shutil.rmtree(output / "_build" / folder, ignore_errors=True)
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(book.root), "-n", "-W", "--keep-going", "-q"]
@@ -39,8 +39,8 @@ def html(book: Book) -> Path:
     environment = {**os.environ, "ISONB_BOOK": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     log = book.build / "html.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w", encoding="utf-8") as said:
-        sphinx = subprocess.Popen(command, env=environment, cwd=book.root, stdout=said, stderr=said)
+    with log.open("w", encoding="utf-8") as stream:
+        sphinx = subprocess.Popen(command, env=environment, cwd=book.root, stdout=stream, stderr=stream)
         try:
             code = sphinx.wait()
         finally:
@@ -50,11 +50,11 @@ def html(book: Book) -> Path:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         texts = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line] or lines[-30:]
         raise BuildError(f"jupyter-book found problems (exit code {code}):\n" + "\n".join(texts))
-    if apart:
+    if handout:
         shutil.rmtree(book.build / "handout", ignore_errors=True)
         (output / "_build" / "html").rename(book.build / "handout")
         shutil.rmtree(output)
-    return book.build / ("handout" if apart else "html") / "index.html"
+    return book.build / ("handout" if handout else "html") / "index.html"
 
 
 def build(book: Book, parameters: Mapping[str, Mapping[str, Any]], **options: Any) -> Path:

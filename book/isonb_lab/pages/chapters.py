@@ -109,10 +109,10 @@ class Chapter:
         """Whether it is a lesson's slides (front matter ``isonb: {slides: true}``)."""
         return bool(self.cells.metadata.get("isonb", {}).get("slides", False))
 
-    def validate(self, given: Mapping[str, object]) -> dict[str, Value]:
+    def validate(self, values: Mapping[str, object]) -> dict[str, Value]:
         """Parameter values checked before any kernel starts; errors name the chapter."""
         try:
-            return validate_parameters(self.parameters, given)
+            return validate_parameters(self.parameters, values)
         except ParameterError as error:
             raise ParameterError(f"{self.name}: {error}") from None
 

@@ -17,8 +17,8 @@ from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import BuildError
 from isonb_lab.pages.notebooks.plain import installs, last_run, plain, with_outputs
+from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.notebooks.student import student
-from isonb_lab.pages.notebooks.words import Index
 from isonb_lab.pages.site import ARCHIVE, WHEEL
 
 FOLDER = ARCHIVE.removesuffix(".zip")  # in the archive
@@ -53,8 +53,8 @@ def lines() -> str:
     pip install './isonb-...whl' './isonb_lab-...whl[book]'
     jupyter lab notebooks
     """
-    expected = " ".join(f"'{requirement}'" for requirement in requirements("path", f"./{WHEEL}", "book"))
-    return f"unzip {ARCHIVE} && cd {FOLDER}\npip install {expected}\njupyter lab notebooks"
+    specifiers = " ".join(f"'{requirement}'" for requirement in requirements("path", f"./{WHEEL}", "book"))
+    return f"unzip {ARCHIVE} && cd {FOLDER}\npip install {specifiers}\njupyter lab notebooks"
 
 
 def audit_line() -> str:
@@ -68,17 +68,17 @@ def audit_line() -> str:
 
 def notebooks(book: Book, solutions: bool) -> dict[str, Any]:
     """The notebooks of the archive by their place in it; without ``solutions`` those for students alone."""
-    index, made = Index(book), {}
+    index, result = Index(book), {}
     for chapter in book.chapters:
         name = f"{chapter.name.removeprefix('book/')}.ipynb"
-        made[f"student/{name}"] = plain(chapter, student(chapter), index, {})
+        result[f"student/{name}"] = plain(chapter, student(chapter), index, {})
         if solutions:
-            made[f"notebooks/{name}"] = with_outputs(chapter, last_run(book, chapter), index)
-        for place in (place for place in made if place.endswith(f"/{name}")):
-            (cell,) = [cell for cell in made[place].cells if cell.id == "install"]
+            result[f"notebooks/{name}"] = with_outputs(chapter, last_run(book, chapter), index)
+        for place in (place for place in result if place.endswith(f"/{name}")):
+            (cell,) = [cell for cell in result[place].cells if cell.id == "install"]
             if not book.site.address:
                 cell.source = installs(chapter, "../" * place.count("/") + WHEEL)
-    return made
+    return result
 
 
 def archive(target: Path, packages: list[Path], named: dict[str, Any]) -> None:
@@ -87,9 +87,9 @@ def archive(target: Path, packages: list[Path], named: dict[str, Any]) -> None:
     texts |= {place: nbformat.writes(notebook) + "\n" for place, notebook in named.items()}
     content = {name: text.encode() for name, text in texts.items()}
     content |= {path.name: path.read_bytes() for path in packages}
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as result:
         for name, data in sorted(content.items()):
-            made.writestr(zipfile.ZipInfo(f"{FOLDER}/{name}"), data, zipfile.ZIP_DEFLATED)
+            result.writestr(zipfile.ZipInfo(f"{FOLDER}/{name}"), data, zipfile.ZIP_DEFLATED)
 
 
 def write_downloads(book: Book, solutions: bool) -> None:

@@ -156,13 +156,13 @@ def p_words(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def joined(words: Iterable[object], none: str = "none") -> str:
+def joined(items: Iterable[object], none: str = "none") -> str:
     """Words as a list in prose.
 
     >>> joined(["CoLA", "MRPC", "RTE"]), joined([])
     ('CoLA, MRPC and RTE', 'none')
     """
-    listed = [str(word) for word in words]
+    listed = [str(word) for word in items]
     return ", ".join(listed[:-1]) + " and " + listed[-1] if len(listed) > 1 else "".join(listed) or none
 
 
@@ -170,8 +170,8 @@ def outcomes(judged: Iterable[Any]) -> str:
     """Which claims have which outcome: judgements of those that runs judge, as a line.
 
     >>> from isonb_lab.claims.verdicts import Claim, Judgement
-    >>> told = {6: "supported", 8: "contradicted", 11: "contradicted"}
-    >>> outcomes(Judgement(Claim(k, "it gains", ()), outcome) for k, outcome in told.items())
+    >>> results = {6: "supported", 8: "contradicted", 11: "contradicted"}
+    >>> outcomes(Judgement(Claim(k, "it gains", ()), outcome) for k, outcome in results.items())
     '6 is supported; 8 and 11 are contradicted'
     """
     numbers: dict[str, list[object]] = {}
@@ -297,7 +297,7 @@ def change_rows(
 
 
 def _cell(numbers: pd.Series, suite: str, arm: str, base: str) -> str:
-    own, plain = (numbers.loc[(suite, name)] if (suite, name) in numbers.index else None for name in (arm, base))
-    if own is None or plain is None:
+    values, plain = (numbers.loc[(suite, name)] if (suite, name) in numbers.index else None for name in (arm, base))
+    if values is None or plain is None:
         return spread([])
-    return spread(own) if arm == base else spread((own - plain).dropna(), sign="+")
+    return spread(values) if arm == base else spread((values - plain).dropna(), sign="+")

@@ -88,7 +88,7 @@ def _steps(rounded: Any) -> int:
 ROWS = _ball(20, 384)
 NARROW = _ball(2000, 6) * torch.tensor([9.0, 4.0, 2.0, 1.0, 0.5, 0.1], dtype=torch.float64)
 SIMPLEX = torch.eye(8, dtype=torch.float64)  # eight points as far from each other as can be
-SEEN = {"mean_cosine", "cosine", "search"}  # readings of cosines
+COSINE_READINGS = {"mean_cosine", "cosine", "search"}  # readings of cosines
 CHECKS: dict[str, tuple[Property, ...]] = {
     "ex-cones-constant": (("The mean cosine of such a cloud is 0.6.", lambda c: abs(_with_constant(c) - 0.6) < 0.01),),
     "ex-measuring-half": (
@@ -104,8 +104,8 @@ CHECKS: dict[str, tuple[Property, ...]] = {
         ),
     ),
     "ex-readers-mean": (
-        ("No reading of the cloud around its mean is named.", lambda names: set(names) <= SEEN),
-        ("Each reading of a cosine is named.", lambda names: set(names) >= SEEN),
+        ("No reading of the cloud around its mean is named.", lambda names: set(names) <= COSINE_READINGS),
+        ("Each reading of a cosine is named.", lambda names: set(names) >= COSINE_READINGS),
     ),
     "ex-recipes-bars": (
         ("All bars are equal.", lambda f: _spread(_bars(f(NARROW))) < 0.01),

@@ -25,7 +25,7 @@ from isonb_lab.pages.build import SOLUTIONS
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import BuildError
 from isonb_lab.pages.notebooks.student import without_solutions
-from isonb_lab.pages.outputs import code_cells, graft
+from isonb_lab.pages.outputs import apply_outputs, code_cells
 from isonb_lab.pages.site import ARCHIVE, Site
 
 ADDRESS = re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^/]+)/?((?:[^/]+/)*)")
@@ -42,7 +42,7 @@ def as_written(app: Any, name: str, content: list[str]) -> None:
     """Put the cells of the source in the place of the plain ones of a notebook, before sphinx reads it."""
     if str(app.env.doc2path(name)).endswith(".ipynb"):
         source = Chapter(Path(app.srcdir), name).fresh()
-        graft(source, [cell.outputs for cell in code_cells(nbformat.reads(content[0], as_version=4))])
+        apply_outputs(source, [cell.outputs for cell in code_cells(nbformat.reads(content[0], as_version=4))])
         if os.environ.get(SOLUTIONS) == "no":
             leave_solutions_out(source)
         if address := Site.of(app.config.isonb_site).notebooks:
@@ -91,14 +91,14 @@ def about(app: Any, page: str, template: str, context: dict[str, Any], doctree: 
 
 def leave_solutions_out(notebook: Any) -> None:
     """Take the solutions of exercises out of a notebook, with their code and outputs: pages to hand out."""
-    kept, inside = [], False
+    cells, inside = [], False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source, inside = without_solutions(cell.source, inside)
-            kept += [cell] if cell.source else []
+            cells += [cell] if cell.source else []
         elif not inside:
-            kept.append(cell)
-    notebook.cells = kept
+            cells.append(cell)
+    notebook.cells = cells
 
 
 def along_the_book(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
@@ -141,14 +141,14 @@ def write_prose(app: Any, error: Exception | None) -> None:
     """Put the paragraphs into the index of the search; ``static/search.js`` takes excerpts from them."""
     index = Path(app.outdir, "searchindex.js")
     if error is None and index.is_file():
-        told = json.dumps(app.prose, ensure_ascii=False)
-        index.write_text(f"const PROSE = {told};\n{index.read_text(encoding='utf-8')}", encoding="utf-8")
+        prose = json.dumps(app.prose, ensure_ascii=False)
+        index.write_text(f"const PROSE = {prose};\n{index.read_text(encoding='utf-8')}", encoding="utf-8")
 
 
 def lead_on(app: Any, error: Exception | None) -> None:
     """Leave a page at each former address that leads to where its text stands now: the table ``isonb_moved``."""
-    for former, present in app.config.isonb_moved.items() if error is None else ():
-        page, mark, section = present.partition("#")
+    for former, target in app.config.isonb_moved.items() if error is None else ():
+        page, mark, section = target.partition("#")
         if page not in app.env.found_docs:
             raise BuildError(f"isonb_moved of _config.yml must lead to pages of the book; {former} leads to {page!r}.")
         address = app.builder.get_relative_uri(former, page) + mark + section
@@ -160,9 +160,9 @@ def second_names(app: Any, env: Any) -> None:
     names = env.get_domain("py").objects
     for name, entry in list(names.items()):
         if entry.objtype == "function" and name.startswith("isonb."):
-            module, _, own = name.rpartition(".")
-            home = getattr(importlib.import_module(module), own).__module__
-            names.setdefault(f"{home}.{own}", entry._replace(aliased=True))
+            module, _, attribute = name.rpartition(".")
+            home = getattr(importlib.import_module(module), attribute).__module__
+            names.setdefault(f"{home}.{attribute}", entry._replace(aliased=True))
 
 
 def setup(app: Any) -> dict[str, bool]:

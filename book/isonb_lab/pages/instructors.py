@@ -74,8 +74,8 @@ def _text(chapter: Chapter) -> str:
 
 def exercises(chapter: Chapter) -> dict[str, str]:
     """The exercises of a chapter, their titles by their labels."""
-    found = re.findall(r"^[`:]{3,}\{exercise-start\} (.*?)(?: · \w+)?\n:label: (\S+)", _text(chapter), re.MULTILINE)
-    return {label: title for title, label in found}
+    heads = re.findall(r"^[`:]{3,}\{exercise-start\} (.*?)(?: · \w+)?\n:label: (\S+)", _text(chapter), re.MULTILINE)
+    return {label: title for title, label in heads}
 
 
 def minutes(chapter: Chapter) -> int:

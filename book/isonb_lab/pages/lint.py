@@ -26,7 +26,7 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import LintError, ParameterError
 from isonb_lab.pages.notebooks.markdown import Reader
 from isonb_lab.pages.notebooks.plain import FOLDED
-from isonb_lab.pages.prose import numbers, sentences, words
+from isonb_lab.pages.prose import number_count, sentences, word_count
 
 ANSWER, LIMITS = "**The answer.**", "What this does not show"
 CHECK = "pages.check_parameters()"
@@ -79,10 +79,10 @@ def _shape(chapter: Chapter) -> Iterator[str]:
         yield f"the page must say what its runs can't: ## {LIMITS}"
     if not _numbered(chapter):
         return
-    said = sentences(text)
-    if (share := sum(len(item.split()) > LONG for item in said) / len(said)) > SHARE:
+    listed = sentences(text)
+    if (share := sum(len(item.split()) > LONG for item in listed) / len(listed)) > SHARE:
         yield f"of a numbered page at most {SHARE:.0%} of the sentences pass {LONG} words; it has {share:.1%}"
-    if (count := numbers(text)) > NUMBERS:
+    if (count := number_count(text)) > NUMBERS:
         yield f"a numbered page has at most {NUMBERS} numbers; it has {count}. Move a table to a supplement"
     if ANSWER not in text.partition("\n## ")[0]:
         yield f"a numbered page opens with its answer: {ANSWER}"
@@ -153,19 +153,19 @@ def _exercises(chapter: Chapter) -> Iterator[str]:
 
 def _open(chapter: Chapter) -> list[bool]:
     """Whether each code cell is open on the page: not folded by its tags, nor in a solution."""
-    reader, made = Reader({}), []
+    reader, is_open = Reader({}), []
     for cell in chapter.cells.cells:
         if cell.cell_type == "code":
-            made.append(not (reader.solution or FOLDED & set(cell.metadata.get("tags", []))))
+            is_open.append(not (reader.solution or FOLDED & set(cell.metadata.get("tags", []))))
         else:
             reader.shown(cell.source)
-    return made
+    return is_open
 
 
 def _short(chapter: Chapter) -> Iterator[str]:
-    for number, (cell, seen) in enumerate(zip(chapter.code, _open(chapter), strict=True), start=1):
+    for number, (cell, is_open) in enumerate(zip(chapter.code, _open(chapter), strict=True), start=1):
         lines = cell.source.splitlines() or [""]
-        if seen and (len(lines) > LINES or max(map(len, lines)) > WIDTH):
+        if is_open and (len(lines) > LINES or max(map(len, lines)) > WIDTH):
             size = f"{len(lines)} lines of up to {max(map(len, lines))}"
             must = f"an open cell has at most {LINES} lines of {WIDTH} columns"
             yield f"code cell {number}: {must}; it has {size}. Fold it"
@@ -198,7 +198,7 @@ def problems(chapter: Chapter) -> list[str]:
 
 def check(chapters: Sequence[Chapter]) -> None:
     broken = [problem for chapter in chapters for problem in problems(chapter)]
-    if (count := sum(words(_prose(chapter)) for chapter in chapters if _numbered(chapter))) > ALL:
+    if (count := sum(word_count(_prose(chapter)) for chapter in chapters if _numbered(chapter))) > ALL:
         broken.append(f"the numbered pages have at most {ALL:,} words together; they have {count:,}")
     roots = {chapter.root for chapter in chapters}
     broken += [
@@ -228,8 +228,8 @@ def _ruff(chapters: Sequence[Chapter], *commands: Sequence[str]) -> tuple[str, l
             text += done.stdout
         for file, chapter in files.items():
             text = text.replace(str(file), f"{chapter.name}.md")
-        output = [nbformat.read(file, as_version=4).cells for file in files]
-    return text, [[cell.source for cell in cells if cell.cell_type == "code"] for cells in output]
+        notebooks = [nbformat.read(file, as_version=4).cells for file in files]
+    return text, [[cell.source for cell in cells if cell.cell_type == "code"] for cells in notebooks]
 
 
 def _formatted(chapters: Sequence[Chapter], *before: Sequence[str]) -> list[list[str]]:
@@ -237,23 +237,23 @@ def _formatted(chapters: Sequence[Chapter], *before: Sequence[str]) -> list[list
     _, narrow = _ruff(chapters, *before, ["format", f"--line-length={WIDTH}"])
     _, wide = _ruff(chapters, *before, ["format"])
     return [
-        [a if seen else b for a, b, seen in zip(*sources, _open(chapter), strict=True)]
+        [a if is_open else b for a, b, is_open in zip(*sources, _open(chapter), strict=True)]
         for chapter, *sources in zip(chapters, narrow, wide, strict=True)
     ]
 
 
 def check_style(chapters: Sequence[Chapter]) -> None:
     """Raise :class:`LintError` with what ruff finds in the cells of chapters, and with the cells it would format."""
-    said, _ = _ruff(chapters, ["check", "--output-format=concise"])
-    told = said.splitlines()
+    text, _ = _ruff(chapters, ["check", "--output-format=concise"])
+    broken = text.splitlines()
     for chapter, sources in zip(chapters, _formatted(chapters), strict=True):
-        told += [
+        broken += [
             f"{chapter.name}.md: code cell {number} isn't formatted; run: python -m isonb_lab.pages lint --fix"
             for number, (cell, source) in enumerate(zip(chapter.code, sources, strict=True), start=1)
             if cell.source != source
         ]
-    if told:
-        raise LintError("\n".join(told))
+    if broken:
+        raise LintError("\n".join(broken))
 
 
 def fix(chapters: Sequence[Chapter]) -> list[Chapter]:

@@ -43,7 +43,7 @@ def _without_folders(text: str, root: Path, temporary: str) -> str:
     return text
 
 
-def harvest(executed: Any, root: Path, temporary: str = "") -> tuple[list[list[Any]], str]:
+def collect_outputs(executed: Any, root: Path, temporary: str = "") -> tuple[list[list[Any]], str]:
     """The outputs of each code cell, made deterministic, and what went to stderr (kept out of the pages).
 
     Chunks of one stream are joined (their borders depend on timing); widget views and counts are dropped.
@@ -52,28 +52,28 @@ def harvest(executed: Any, root: Path, temporary: str = "") -> tuple[list[list[A
     whole = json.dumps([cell.outputs for cell in code_cells(executed)], ensure_ascii=False)
     outputs: list[list[Any]] = []
     errors = ""
-    for load in json.loads(_without_folders(whole, root, temporary)):
-        kept: list[Any] = []
-        for output in load:
+    for raw in json.loads(_without_folders(whole, root, temporary)):
+        clean: list[Any] = []
+        for output in raw:
             output.pop("execution_count", None)
             if output.get("name") == "stderr":
                 errors += output["text"]
-            elif output["output_type"] == "stream" and kept and kept[-1].get("name") == output["name"]:
-                kept[-1]["text"] += output["text"]
+            elif output["output_type"] == "stream" and clean and clean[-1].get("name") == output["name"]:
+                clean[-1]["text"] += output["text"]
             elif not any(mime.startswith(WIDGET) for mime in output.get("data", {})):
-                kept.append(output)
-        outputs.append(kept)
+                clean.append(output)
+        outputs.append(clean)
     return outputs, errors
 
 
-def graft(clean: Any, outputs: Sequence[Sequence[Any]]) -> None:
+def apply_outputs(clean: Any, outputs: Sequence[Sequence[Any]]) -> None:
     """Put the outputs onto the code cells of ``clean``, counted 1, 2, 3 as if it had just run."""
     cells = code_cells(clean)
     if len(cells) != len(outputs):
         raise ChapterError(f"outputs of {len(outputs)} cells don't fit a notebook of {len(cells)}; run it again.")
-    for count, (cell, made) in enumerate(zip(cells, outputs, strict=True), start=1):
+    for count, (cell, new) in enumerate(zip(cells, outputs, strict=True), start=1):
         cell.execution_count = count
-        cell.outputs = [nbformat.from_dict(dict(output)) for output in made]
+        cell.outputs = [nbformat.from_dict(dict(output)) for output in new]
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = count

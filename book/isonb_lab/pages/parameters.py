@@ -61,12 +61,12 @@ class Parameter:
             value = {"true": True, "false": False}.get(value.strip().lower(), value)
         taken: Value = self.domain.fit(value, text=True)
         if taken is UNFIT:
-            got = f"got {value!r}.{_meant(str(value), map(str, self.options))} It means: {self.help}."
+            got = f"got {value!r}.{_suggest(str(value), map(str, self.options))} It means: {self.help}."
             raise ParameterError(f"parameter {self.name} must be {self.domain}; {got}")
         return taken
 
 
-def _meant(text: str, names: Iterable[str]) -> str:
+def _suggest(text: str, names: Iterable[str]) -> str:
     """A question, where something known is nearly what was said."""
     close = get_close_matches(text, list(names), n=1)
     return f" Did you mean {close[0]}?" if close else ""
@@ -79,17 +79,17 @@ def _literal(text: str, line: str) -> object:
         raise ParameterError(f"a parameter's default must be a literal; got {text!r} in {line!r}.") from None
 
 
-def _limits(words: str, kind: str, line: str) -> dict[str, object]:
-    match = LIMITS.fullmatch(words)
+def _limits(limits: str, kind: str, line: str) -> dict[str, object]:
+    match = LIMITS.fullmatch(limits)
     if not match:
-        raise ParameterError(f"after ';' stands 'range LO..HI' or 'one of A|B|C'; got {words!r} in {line!r}.")
+        raise ParameterError(f"after ';' stands 'range LO..HI' or 'one of A|B|C'; got {limits!r} in {line!r}.")
     if match["options"] is not None:
         texts = [option.strip() for option in match["options"].split("|")]
         return {"options": tuple(texts if kind == "str" else (_literal(text, line) for text in texts))}
     low, high = _literal(match["low"], line), _literal(match["high"], line)
     numbers = isinstance(low, int | float) and isinstance(high, int | float) and kind in ("int", "float")
     if not numbers or not low <= high:  # type: ignore[operator]
-        raise ParameterError(f"a range needs an int or float parameter and LO <= HI; got {words!r} in {line!r}.")
+        raise ParameterError(f"a range needs an int or float parameter and LO <= HI; got {limits!r} in {line!r}.")
     return {"low": low, "high": high}
 
 
@@ -97,10 +97,10 @@ def _parse_line(line: str) -> Parameter:
     match = LINE.fullmatch(line)
     if not match or match["kind"] not in TYPES:
         raise ParameterError(f"a parameter line must read '{GRAMMAR}'; got {line!r}.")
-    text, separator, words = match["comment"].rpartition("; ")
-    if not separator or not words.startswith(("range ", "one of ")):
-        text, words = match["comment"], ""
-    limits = _limits(words, match["kind"], line) if words else {}
+    text, separator, limits_text = match["comment"].rpartition("; ")
+    if not separator or not limits_text.startswith(("range ", "one of ")):
+        text, limits_text = match["comment"], ""
+    limits = _limits(limits_text, match["kind"], line) if limits_text else {}
     default = _literal(match["literal"], line)
     parameter = Parameter(match["name"], match["kind"], default, text.strip(), **limits)  # type: ignore[arg-type]
     return Parameter(**{**vars(parameter), "default": parameter.check(default)})
@@ -120,7 +120,7 @@ def parse_parameters(source: str) -> tuple[Parameter, ...]:
     return parameters
 
 
-def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, object]) -> dict[str, Value]:
+def validate_parameters(parameters: Sequence[Parameter], values: Mapping[str, object]) -> dict[str, Value]:
     """The given values, checked and in their type.
 
     >>> n = parse_parameters("n: int = 300  # points; range 10..5000")
@@ -131,13 +131,13 @@ def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, obj
     ...
     isonb_lab.pages.errors.ParameterError: no parameter is called m. This chapter has: n (int from 10 to 5000).
     """
-    known = {parameter.name: parameter for parameter in parameters}
+    by_name = {parameter.name: parameter for parameter in parameters}
     checked: dict[str, Value] = {}
-    for name, value in given.items():
-        if name not in known:
+    for name, value in values.items():
+        if name not in by_name:
             valid = ", ".join(f"{p.name} ({p.domain})" for p in parameters) or "none"
-            raise ParameterError(f"no parameter is called {name}. This chapter has: {valid}.{_meant(name, known)}")
-        checked[name] = known[name].check(value)
+            raise ParameterError(f"no parameter is called {name}. This chapter has: {valid}.{_suggest(name, by_name)}")
+        checked[name] = by_name[name].check(value)
     return checked
 
 
@@ -158,8 +158,8 @@ def check_parameters() -> None:
     parameters = parse_parameters(declared[-1])
     injected = [source for source in ran[len(ran) - ran[::-1].index(declared[-1]) :] if source.startswith(INJECTED)]
     lines = [line for source in injected for line in ast.parse(source).body if isinstance(line, ast.Assign)]
-    given = {ast.unparse(line.targets[0]) for line in lines}
-    values = {name: names[name] for name in sorted(given) + [p.name for p in parameters] if name in names}
+    injected_names = {ast.unparse(line.targets[0]) for line in lines}
+    values = {name: names[name] for name in sorted(injected_names) + [p.name for p in parameters] if name in names}
     checked = validate_parameters(parameters, values)
     names.update(checked)
     _changed.clear()

@@ -43,10 +43,10 @@ def paragraphs(text: str) -> Iterator[str]:
             yield ROLE.sub(r"\1", token.content)
 
 
-def words(text: str) -> int:
+def word_count(text: str) -> int:
     """How many words the prose of a page has.
 
-    >>> words("Soup needs $x^2$ salt.")
+    >>> word_count("Soup needs $x^2$ salt.")
     3
     """
     return sum(len(WORD.findall(paragraph)) for paragraph in paragraphs(text))
@@ -62,10 +62,10 @@ def sentences(text: str) -> list[str]:
     return [part for part in parts if len(part.split()) >= FEWEST]
 
 
-def numbers(text: str) -> int:
+def number_count(text: str) -> int:
     """How many numbers a page has, those of the kernel included.
 
-    >>> numbers("Of 46 runs {glue}`open` are open.")
+    >>> number_count("Of 46 runs {glue}`open` are open.")
     2
     """
     return len(NUMBER.findall(text))

@@ -23,7 +23,7 @@ from isonb.runtime import machine
 from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError
-from isonb_lab.pages.outputs import code_cells, graft, harvest
+from isonb_lab.pages.outputs import apply_outputs, code_cells, collect_outputs
 from isonb_lab.pages.parameters import Value
 from isonb_lab.runtime.locks import file_lock, free, run_concurrently
 from isonb_lab.runtime.supervised import DEFAULTS, Answer, SupervisedProcess
@@ -129,8 +129,8 @@ def _save(job: Job, answer: Answer, folder: str) -> str:
     if answer.kind or not all(done):
         return _failure(job, executed)
     clean = job.chapter.fresh()
-    outputs, stderr = harvest(executed, job.book.root, folder)
-    graft(clean, outputs)
+    outputs, stderr = collect_outputs(executed, job.book.root, folder)
+    apply_outputs(clean, outputs)
     clean.metadata["isonb_run"] = _record(job, answer.peak_mib)
     job.warned.unlink(missing_ok=True)
     if stderr.strip():

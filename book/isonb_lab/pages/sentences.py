@@ -66,12 +66,12 @@ def glue(name: str, value: object, fmt: str | None = None) -> None:
     text = format_value(value, fmt)
     if not name.strip():
         raise PageError("glue needs a name; got a blank one.")
-    _keep(name, text)
+    _set_value(name, text)
     if InteractiveShell.initialized() and not (in_book() or _shown):
         print(f"{name}: {text}")
 
 
-def _keep(name: str, text: str) -> None:
+def _set_value(name: str, text: str) -> None:
     """Put a value among the outputs, as papermill and MyST-NB know it, and into the paragraphs that have it."""
     if not InteractiveShell.initialized():
         return
@@ -100,7 +100,7 @@ def format_value(value: object, fmt: str | None) -> str:
     return text
 
 
-def expect(judged: Any, claim: int | str, outcome: str) -> None:
+def assert_verdict(judged: Any, claim: int | str, outcome: str) -> None:
     """Raise :class:`~isonb_lab.pages.errors.PageError` unless the runs say of a claim what the page says.
 
     Args:
@@ -109,25 +109,25 @@ def expect(judged: Any, claim: int | str, outcome: str) -> None:
         outcome: the verdict in words: "inconclusive", "depends on the encoder".
 
     >>> from isonb_lab.claims.verdicts import Claim, judge
-    >>> expect([judge(Claim("C9", "nothing", ()), [])], "C9", "not testable")
+    >>> assert_verdict([judge(Claim("C9", "nothing", ()), [])], "C9", "not testable")
     """
     verdicts = judged.verdicts() if hasattr(judged, "verdicts") else judged
-    words = {verdict.claim.number: verdict.words for verdict in verdicts}.get(claim, "no such claim")
-    if words != outcome:
-        contradict(f"the runs must say what this page says ({claim}: {outcome}); got {words}.")
+    verdict_text = {verdict.claim.number: verdict.words for verdict in verdicts}.get(claim, "no such claim")
+    if verdict_text != outcome:
+        contradict(f"the runs must say what this page says ({claim}: {outcome}); got {verdict_text}.")
 
 
-def holds(**facts: object) -> None:
+def assert_facts(**facts: object) -> None:
     """Say where a sentence of the page no longer holds: each fact is what one relies on.
 
     A fact is a value of the text, too: ``{glue}`one-gain``` for ``one_gain`` is nothing while it is true, and else
     :data:`NO_LONGER`. The build of the book raises :class:`~isonb_lab.pages.errors.PageError`: there the sentence is to
     be rewritten.
 
-    >>> holds(only_one_gain=len(["IsoLayer on STS-B"]) == 1)
+    >>> assert_facts(only_one_gain=len(["IsoLayer on STS-B"]) == 1)
     """
     for name, fact in facts.items():
-        _keep(name.replace("_", "-"), "" if fact else NO_LONGER)
+        _set_value(name.replace("_", "-"), "" if fact else NO_LONGER)
     wrong = [name.replace("_", " ") for name, fact in facts.items() if not fact]
     if wrong:
         contradict(f"what this page says must be true of the runs; got otherwise: {', '.join(wrong)}.")

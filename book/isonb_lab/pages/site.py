@@ -31,21 +31,25 @@ class Site:
         >>> Site.read({"sphinx": {"config": {"isonb_site": {"licence": "MIT"}}}}).licence
         'MIT'
         """
-        given = config.get("sphinx", {}).get("config", {}).get("isonb_site", {})
-        return cls.of(given)
+        settings = config.get("sphinx", {}).get("config", {}).get("isonb_site", {})
+        return cls.of(settings)
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Site:
+    def of(cls, settings: Mapping[str, str]) -> Site:
         """The settings, each a text; :class:`BuildError` for one that there is not."""
         names = [field.name for field in fields(cls)]
-        if wrong := set(given) - set(names):
+        if wrong := set(settings) - set(names):
             raise BuildError(f"isonb_site must have {', '.join(names)}; got {', '.join(sorted(wrong))}.")
-        return cls(**{name: text if name == "notebooks" else text.rstrip("/") for name, text in given.items()})
+        return cls(**{name: text if name == "notebooks" else text.rstrip("/") for name, text in settings.items()})
 
     def options(self) -> dict[str, Any]:
         """Options of the theme: buttons that lead to the repository and to its issues, where there is one."""
-        there = bool(self.repository)
-        return {"repository_url": self.repository, "use_repository_button": there, "use_issues_button": there}
+        public = bool(self.repository)
+        return {
+            "repository_url": self.repository,
+            "use_repository_button": public,
+            "use_issues_button": public,
+        }
 
     def footer(self, page: str, archive: str) -> str:
         """The last lines of a page; ``archive`` is its link to the notebooks, nothing where there are none.

@@ -15,8 +15,8 @@ def status_page(records: Records) -> str:
     lines = ["| chapter | seconds | date | parameters | key |", "|---|--:|---|---|---|"]
     versions: dict[str, set[str]] = {}
     for chapter, run in records:
-        given = run["parameters"]
-        text = ", ".join(f"`{p.name}={given.get(p.name, p.default)!r}`" for p in chapter.parameters) or "none"
+        settings = run["parameters"]
+        text = ", ".join(f"`{p.name}={settings.get(p.name, p.default)!r}`" for p in chapter.parameters) or "none"
         lines.append(f"| {link(chapter)} | {run['seconds']:.1f} | {run['date']} | {text} | `{run['key']}` |")
         for name, version in run["versions"].items():
             versions.setdefault(name, set()).add(version)

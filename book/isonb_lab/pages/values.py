@@ -114,11 +114,11 @@ def table(
         for (name, cells), number in zip(columns.items(), numeric, strict=True)
     ]
     text, caption = _counted_once(text, caption)
-    made = Table(list(columns), list(zip(*text, strict=True)), numeric, caption, heads or {}, filters)
+    result = Table(list(columns), list(zip(*text, strict=True)), numeric, caption, heads or {}, filters)
     if InteractiveShell.initialized():
-        display(made)  # type: ignore[no-untyped-call]
-        made._ipython_display_ = lambda: None  # type: ignore[attr-defined]
-    return made
+        display(result)  # type: ignore[no-untyped-call]
+        result._ipython_display_ = lambda: None  # type: ignore[attr-defined]
+    return result
 
 
 def _counted_once(text: Sequence[Sequence[str]], caption: str) -> tuple[list[list[str]], str]:

@@ -15,7 +15,7 @@ from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import PageError
 from isonb_lab.pages.notebooks.markdown import Reader
 from isonb_lab.pages.notebooks.plain import CAPTION, plain
-from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.outputs import code_cells
 from isonb_lab.pages.sentences import NOT_YET
 

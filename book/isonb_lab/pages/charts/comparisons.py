@@ -22,8 +22,8 @@ SOLID = alt.condition("datum.learned", alt.value([1, 0]), alt.value([3, 3]))
 
 def nothing_run(width: int = 430) -> Any:
     """A picture that says that no run here has what it would show."""
-    words = alt.Chart(pd.DataFrame({"words": ["no run has what this picture shows"]}), width=width, height=40)
-    return words.mark_text(color=GREY, fontSize=13).encode(alt.Text("words:N"))
+    text = alt.Chart(pd.DataFrame({"words": ["no run has what this picture shows"]}), width=width, height=40)
+    return text.mark_text(color=GREY, fontSize=13).encode(alt.Text("words:N"))
 
 
 def forest(
@@ -109,9 +109,9 @@ def crosses(
     A panel a suite, a mark an arm that has runs; ``x`` and ``y`` are the titles of the axes. One run has no interval.
     ``equal`` draws the line on which both numbers are the same, through all crosses of a panel.
     """
-    known = frame[frame["arm"].isin(list(arms)) & frame["suite"].isin(list(suites))].dropna(subset=["x", "y"])
+    shown = frame[frame["arm"].isin(list(arms)) & frame["suite"].isin(list(suites))].dropna(subset=["x", "y"])
     rows = []
-    for (suite, arm), part in known.groupby(["suite", "arm"], sort=False):
+    for (suite, arm), part in shown.groupby(["suite", "arm"], sort=False):
         row: dict[str, Any] = {"suite": suite, "arm": arm, "n": len(part)}
         for axis in "xy":
             mean, half = float(part[axis].mean()), half_width(list(part[axis])) if len(part) > 1 else 0.0

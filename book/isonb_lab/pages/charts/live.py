@@ -25,7 +25,7 @@ def live(draw: Callable[..., object], **controls: object) -> None:
     from IPython.display import display
 
     widgets = {name: _widget(name, control) for name, control in controls.items()}
-    data, metadata = _drawn(draw, widgets)
+    data, metadata = _draw_once(draw, widgets)
     shown = [widget for widget in widgets.values() if isinstance(widget, ipywidgets.Widget)]
     if in_book():
         for widget in shown:
@@ -37,9 +37,9 @@ def live(draw: Callable[..., object], **controls: object) -> None:
 
     def redraw(_: object) -> None:
         try:
-            data, metadata = _drawn(draw, widgets)
+            data, metadata = _draw_once(draw, widgets)
         except Exception as error:
-            data, metadata = _told(error), {}
+            data, metadata = _error_output(error), {}
         place.update(data, metadata=metadata, raw=True)
 
     for widget in shown:
@@ -58,7 +58,7 @@ def _widget(name: str, control: object) -> Any:
     return widget
 
 
-def _drawn(draw: Callable[..., object], widgets: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _draw_once(draw: Callable[..., object], widgets: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Data and metadata of the one picture that ``draw`` shows for what the widgets say now."""
     from IPython.display import display
     from IPython.utils.capture import capture_output
@@ -84,7 +84,7 @@ def _value(widget: Any) -> object:
     return widget.get_interact_value() if hasattr(widget, "get_interact_value") else widget.value
 
 
-def _told(error: Exception) -> dict[str, Any]:
+def _error_output(error: Exception) -> dict[str, Any]:
     """The error as a cell shows it, from where ``draw`` begins."""
     from IPython import get_ipython
 

@@ -26,11 +26,11 @@ def plane(x: Tensor, onto: Tensor | None = None) -> Tensor:
     tensor([1.5000, 1.5000, 0.0000, 0.0000])
     """
     moved = centered(x.double())
-    seen: Tensor = moved @ torch.linalg.svd(moved, full_matrices=False).Vh[:2].T / x.double().norm(dim=-1).mean()
+    projected: Tensor = moved @ torch.linalg.svd(moved, full_matrices=False).Vh[:2].T / x.double().norm(dim=-1).mean()
     if onto is not None:
-        u, _, v = torch.linalg.svd(seen.T @ onto.to(seen))
-        seen = seen @ u @ v
-    return seen.to(x)
+        u, _, v = torch.linalg.svd(projected.T @ onto.to(projected))
+        projected = projected @ u @ v
+    return projected.to(x)
 
 
 def sentence_clouds(
@@ -45,33 +45,33 @@ def sentence_clouds(
         sentences: the n sentences, each with its ``id``, ``text`` and ``topic``.
         edges: pairs of sentences (m, 2) by the title of a panel, drawn as lines, such as the bars of a barcode.
     """
-    seen: dict[str, Tensor] = {}
+    placed: dict[str, Tensor] = {}
     for title, x in views.items():
-        seen[title] = _filling(plane(x, onto=next(iter(seen.values()), None)))
+        placed[title] = _fill_panel(plane(x, onto=next(iter(placed.values()), None)))
     under = alt.selection_point(name="sentence", fields=["id"], on="pointerover", clear="pointerout", empty=False)
     panels = []
-    for title, at in seen.items():
-        dots = points(_table(at, sentences), size=36).encode(**_encoded()).add_params(under)
+    for title, at in placed.items():
+        dots = points(_table(at, sentences), size=36).encode(**_channels()).add_params(under)
         ring = dots.mark_point(filled=False, size=240, strokeWidth=2.5, aria=False).transform_filter(under)
         layers = [_lines(at[edges[title]])] if edges and title in edges else []
         panels.append(alt.layer(*layers, dots, ring).properties(width=300, height=300, title=title))
     return alt.hconcat(*panels)
 
 
-def _filling(at: Tensor) -> Tensor:
+def _fill_panel(at: Tensor) -> Tensor:
     """Points that fill their panel: the shape of a cloud is to be seen, and not its size."""
     return at / at.abs().max()
 
 
-def _words(sentences: Sequence[Any]) -> pd.DataFrame:
+def _sentence_frame(sentences: Sequence[Any]) -> pd.DataFrame:
     return pd.DataFrame([{"id": s.id, "sentence": s.text, "topic": s.topic} for s in sentences])
 
 
 def _table(at: Tensor, sentences: Sequence[Any]) -> pd.DataFrame:
-    return _words(sentences).assign(x=at[:, 0].tolist(), y=at[:, 1].tolist()).round(3)
+    return _sentence_frame(sentences).assign(x=at[:, 0].tolist(), y=at[:, 1].tolist()).round(3)
 
 
-def _encoded() -> dict[str, Any]:
+def _channels() -> dict[str, Any]:
     key = alt.Legend(columns=5)
     return {
         "x": alt.X("x:Q", **AXES),

@@ -1,7 +1,7 @@
 """MyST as plain Markdown: what a cell writes in roles and directives, in words that any notebook shows.
 
 Boxes become the coloured boxes of Jupyter, folded boxes and solutions ``<details>``; both are plain where a viewer
-knows neither. What a role reads as is looked up (:mod:`isonb_lab.pages.notebooks.words`).
+knows neither. What a role reads as is looked up (:mod:`isonb_lab.pages.notebooks.references`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def roles(text: str) -> Iterator[tuple[str, str]]:
 class Reader:
     """Reads the Markdown cells of a chapter in order: a solution may begin in one and end in another."""
 
-    def __init__(self, words: Mapping[str, str]) -> None:
-        """``words`` are what roles read as, by :func:`key`; one that isn't there is shown as it is written."""
-        self.words = words
+    def __init__(self, references: Mapping[str, str]) -> None:
+        """``references`` are what roles read as, by :func:`key`; one that isn't there is shown as it is written."""
+        self.references = references
         self.solution = ""  # the label of the exercise whose solution we are in
 
     def shown(self, text: str) -> str:
@@ -60,16 +60,16 @@ class Reader:
             if match["code"]:
                 return match[0]
             name = "link" if match["page"] else match["role"]
-            return self.words.get(key(name, match["page"] or match["text"]), match[0])
+            return self.references.get(key(name, match["page"] or match["text"]), match[0])
 
         return INLINE.sub(word, text)
 
     def _number(self, label: str) -> str:
-        return self.words.get(key("exercise", label), "Exercise")
+        return self.references.get(key("exercise", label), "Exercise")
 
     def _block(self, lines: list[str], at: int, until: str) -> tuple[str, int]:
         """The text up to the fence ``until`` (or the end, or the end of a solution), and where that stands."""
-        made, running = "", ""
+        result, running = "", ""
         while at < len(lines):
             line = lines[at].rstrip("\n")
             directive, code = OPEN.fullmatch(line), CODE.match(line)
@@ -80,16 +80,16 @@ class Reader:
                 running += lines[at]
                 at += 1
                 continue
-            made, running = made + self.inline(running), ""
+            result, running = result + self.inline(running), ""
             if directive:
                 inner, at = self._directive(directive, lines, at)
-                made += inner
+                result += inner
             elif code:
                 end = _closing(lines, at + 1, code["fence"]) + 1
-                made, at = made + "".join(lines[at:end]), end
+                result, at = result + "".join(lines[at:end]), end
             else:
                 at += 1
-        return made + self.inline(running), at
+        return result + self.inline(running), at
 
     def _directive(self, head: re.Match[str], lines: list[str], at: int) -> tuple[str, int]:
         """What the directive that begins at ``at`` shows, and the line after it."""

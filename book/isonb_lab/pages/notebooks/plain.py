@@ -25,8 +25,8 @@ from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError, PairingError
 from isonb_lab.pages.notebooks.markdown import Reader
-from isonb_lab.pages.notebooks.words import Index
-from isonb_lab.pages.outputs import INJECTED, INSTALL, PARAGRAPH, code_cells, graft
+from isonb_lab.pages.notebooks.references import Index
+from isonb_lab.pages.outputs import INJECTED, INSTALL, PARAGRAPH, apply_outputs, code_cells
 from isonb_lab.pages.run import Job
 from isonb_lab.pages.sentences import GLUE, as_markdown, filled
 from isonb_lab.pages.site import WHEEL
@@ -83,8 +83,8 @@ def _installs(where: str, kind: str, place: str) -> str:
 def _repository(checkout: str) -> str:
     """The repository that a checkout is a clone of, for pip: one that can be read without a key, or none."""
     try:
-        asked = ["git", "-C", checkout, "config", "--get", "remote.origin.url"]
-        url = urlsplit(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+        command = ["git", "-C", checkout, "config", "--get", "remote.origin.url"]
+        url = urlsplit(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
     except (OSError, subprocess.CalledProcessError):
         return ""
     return f"git+https://{url.hostname}{url.path}" if url.scheme == "https" and url.hostname else ""
@@ -124,32 +124,32 @@ def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, st
     Code that the book hides is folded, but for the parameters, and solutions are closed, with their outputs. The first
     code cell installs the package where it is missing.
     """
-    words = index.words(chapter)
-    reader = Reader(words)
-    made = nbformat.v4.new_notebook(metadata={k: v for k, v in notebook.metadata.items() if k != "jupytext"})
+    references = index.references(chapter)
+    reader = Reader(references)
+    result = nbformat.v4.new_notebook(metadata={k: v for k, v in notebook.metadata.items() if k != "jupytext"})
     for cell in notebook.cells:
         solution = reader.solution
         if cell.cell_type == "markdown":
             parts = [(bool(GLUE.search(cell.source)), cell.source)] if solution else paragraphs(cell.source)
             shown = [(live, reader.shown(text)) for live, text in parts]
-            made.cells += [_markdown(cell, at, text, live, values) for at, (live, text) in enumerate(shown)]
+            result.cells += [_markdown(cell, at, text, live, values) for at, (live, text) in enumerate(shown)]
             continue
         metadata = {key: value for key, value in cell.metadata.items() if key != "mystnb"}
         tags = set(metadata.get("tags", []))
         folded = bool(FOLDED & tags) and "parameters" not in tags  # these are to be seen, and changed
         if folded or solution:
             metadata["jupyter"] = {"source_hidden": True} | ({"outputs_hidden": True} if solution else {})
-        made.cells.append(nbformat.from_dict({**cell, "metadata": metadata}))
+        result.cells.append(nbformat.from_dict({**cell, "metadata": metadata}))
         figure = (cell.metadata.get("mystnb") or {}).get("figure") or {}
         if figure:  # below it a cell with its number and what it shows
             number = index.labels.get(figure.get("name", ""), ("", ""))[1]
-            said = Reader(words).inline(" ".join(str(figure.get("caption", "")).split()))
+            caption_text = Reader(references).inline(" ".join(str(figure.get("caption", "")).split()))
             fixed = {"editable": False, "deletable": False, "tags": [CAPTION]}
-            caption = f"*{number}* {said}".strip()
-            made.cells.append(nbformat.v4.new_markdown_cell(caption, id=f"{cell.id}-caption", metadata=fixed))
-    first = next((at for at, cell in enumerate(made.cells) if cell.cell_type == "code"), len(made.cells))
-    made.cells.insert(first, nbformat.v4.new_code_cell(installs(chapter), id="install", metadata={"tags": [INSTALL]}))
-    return made
+            caption = f"*{number}* {caption_text}".strip()
+            result.cells.append(nbformat.v4.new_markdown_cell(caption, id=f"{cell.id}-caption", metadata=fixed))
+    first = next((at for at, cell in enumerate(result.cells) if cell.cell_type == "code"), len(result.cells))
+    result.cells.insert(first, nbformat.v4.new_code_cell(installs(chapter), id="install", metadata={"tags": [INSTALL]}))
+    return result
 
 
 def note(notebook: Any) -> str:
@@ -184,7 +184,7 @@ def with_outputs(chapter: Chapter, run: Any, index: Index) -> Any:
     """The plain notebook of a chapter, with the outputs and the values of a run where there is one."""
     notebook = chapter.fresh()
     if run:
-        graft(notebook, [cell.outputs for cell in code_cells(run)])
+        apply_outputs(notebook, [cell.outputs for cell in code_cells(run)])
         notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
     return plain(chapter, notebook, index, glued(notebook))
 

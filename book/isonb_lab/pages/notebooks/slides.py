@@ -18,7 +18,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.notebooks.plain import CAPTION, readable
-from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.outputs import PARAGRAPH
 from isonb_lab.pages.run import Job
 from isonb_lab.pages.vega import MIME, page_html
@@ -62,19 +62,19 @@ def as_html(text: str) -> str:
 
 def slides_of(notebook: Any) -> list[str]:
     """The HTML of each slide of an executed plain notebook. A picture's caption is left to the page."""
-    made: list[str] = []
+    results: list[str] = []
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "code" and PARAGRAPH not in tags:
             charts = [page_html(dict(out["data"][MIME])) for out in cell.outputs if MIME in out.get("data", {})]
-            made[-1:] = ["".join([*made[-1:], *(f"<figure>{chart}</figure>" for chart in charts)])]
+            results[-1:] = ["".join([*results[-1:], *(f"<figure>{chart}</figure>" for chart in charts)])]
         elif CAPTION not in tags:
             text = cell.outputs[0].data["text/markdown"] if PARAGRAPH in tags else cell.source
             before, *headed = HEADING.split(text)
             if before.strip():
-                made[-1] += as_html(before)
-            made += map(as_html, headed)
-    return made
+                results[-1] += as_html(before)
+            results += map(as_html, headed)
+    return results
 
 
 def deck(title: str, slides: Sequence[str]) -> str:

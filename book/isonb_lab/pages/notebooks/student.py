@@ -20,7 +20,7 @@ from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import PairingError
 from isonb_lab.pages.notebooks.plain import NOTE, last_run, note, plain, with_outputs, worked_in, write_notebook
-from isonb_lab.pages.notebooks.words import Index
+from isonb_lab.pages.notebooks.references import Index
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 CHECK = re.compile(r'pages\.check\("(?P<label>[\w-]+)", answer\)')
@@ -39,17 +39,17 @@ anew, and one that doesn't hold with your parameters says so."""
 
 def without_solutions(text: str, inside: bool, prompt: str = "") -> tuple[str, bool]:
     """The lines of a Markdown cell outside solutions, each solution as a prompt; and whether it ends inside one."""
-    kept: list[str] = []
+    lines: list[str] = []
     waiting = ""  # the fence that ends the head of a directive
     for line in text.splitlines():
         if match := DIRECTIVE.match(line):
             inside, waiting = match["end"] == "start", match["fence"]
-            kept += [prompt] if inside and prompt else []
+            lines += [prompt] if inside and prompt else []
         elif waiting and line.strip() == waiting:
             waiting = ""
         elif not inside and not waiting:
-            kept.append(line)
-    return "\n".join(kept).strip("\n"), inside
+            lines.append(line)
+    return "\n".join(lines).strip("\n"), inside
 
 
 def student(chapter: Chapter) -> Any:
@@ -88,36 +88,36 @@ def _nbgrader(name: str, *, solution: bool) -> dict[str, Any]:
 def names(source: str) -> tuple[set[str], set[str]]:
     """Names that a cell takes from other cells or from Python, and names that it sets for them.
 
-    >>> used, made = names("y = x + 1\\nz = [k * y for k in range(n)]\\nimport os.path")
-    >>> sorted(used), sorted(made)
+    >>> used, defined = names("y = x + 1\\nz = [k * y for k in range(n)]\\nimport os.path")
+    >>> sorted(used), sorted(defined)
     (['n', 'range', 'x'], ['os', 'y', 'z'])
     >>> names("def f(a):\\n    b = a + c\\n    return b")
     ({'c'}, {'f'})
     """
     lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
     top = symtable.symtable("\n".join(lines), "cell", "exec")
-    made = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    defined = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     used = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
     inner = top.get_children()
     while inner:
         scope = inner.pop()
         used |= {s.get_name() for s in scope.get_symbols() if s.is_global() and s.is_referenced()}
         inner += scope.get_children()
-    return used - made, made
+    return used - defined, defined
 
 
 def needed_from_solutions(chapter: Chapter) -> list[str]:
     """Names that code outside the solutions uses and only a solution defines: an empty solution would stop there."""
-    given: set[str] = set()
+    set_outside: set[str] = set()
     offered: set[str] = set()
     missing: list[str] = []
     code = [cell for cell in student(chapter).cells if cell.cell_type == "code"]
-    for cell, own in zip(code, chapter.code, strict=True):
+    for cell, original in zip(code, chapter.code, strict=True):
         used, defined = names(cell.source)
-        missing += sorted((used & offered) - given)
-        given |= defined
+        missing += sorted((used & offered) - set_outside)
+        set_outside |= defined
         if "solution" in cell.metadata.get("tags", []):
-            offered |= names(own.source)[1] - given
+            offered |= names(original.source)[1] - set_outside
     return missing
 
 
@@ -128,9 +128,11 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
     work) or where a chapter goes on with what a solution defines.
     """
     targets = {chapter: book.build / "student" / f"{chapter.name.removeprefix('book/')}.ipynb" for chapter in chapters}
-    kept = [path.relative_to(book.root).as_posix() for path in targets.values() if not force and worked_in(path)]
-    if kept:
-        raise PairingError(f"notebooks must be unchanged; {', '.join(kept)} were worked in. Move them, or add --force.")
+    edited = [path.relative_to(book.root).as_posix() for path in targets.values() if not force and worked_in(path)]
+    if edited:
+        raise PairingError(
+            f"notebooks must be unchanged; {', '.join(edited)} were worked in. Move them, or add --force."
+        )
     index = Index(book)
     for chapter, path in targets.items():
         if names := needed_from_solutions(chapter):
@@ -139,11 +141,11 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
     return list(targets.values())
 
 
-def hand_out(made: Any, path: Path) -> None:
+def hand_out(notebook: Any, path: Path) -> None:
     """Write a notebook to ``path``, unless the same stands there: what was run in it stays."""
-    if path.is_file() and not worked_in(path) and nbformat.read(path, as_version=4).metadata[NOTE] == note(made):
+    if path.is_file() and not worked_in(path) and nbformat.read(path, as_version=4).metadata[NOTE] == note(notebook):
         return
-    write_notebook(path, made)
+    write_notebook(path, notebook)
 
 
 def write_copies(book: Book, chapters: Sequence[Chapter], *, force: bool = False) -> list[Path]:
@@ -152,17 +154,17 @@ def write_copies(book: Book, chapters: Sequence[Chapter], *, force: bool = False
     A copy that was worked in is kept, unless ``force``.
     """
     folder, index = book.build / "lab", Index(book)
-    kept = []
+    edited = []
     for chapter in chapters:
         path = folder / f"{chapter.name.removeprefix('book/')}.ipynb"
         if not force and worked_in(path):
-            kept.append(path)
+            edited.append(path)
             continue
         hand_out(with_outputs(chapter, last_run(book, chapter), index), path)
     start = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(_start(book, index), id="start")])
     start.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     update(folder / "start.ipynb", nbformat.writes(start) + "\n")
-    return kept
+    return edited
 
 
 def _start(book: Book, index: Index) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from isonb_lab.claims.verdicts import Claim, Prediction, judge, judge_prediction
 from isonb_lab.pages.errors import PageError
-from isonb_lab.pages.sentences import expect, holds
+from isonb_lab.pages.sentences import assert_facts, assert_verdict
 
 UP, DOWN, OPEN = [0.10, 0.12, 0.11], [-0.10, -0.12, -0.11], [0.1, -0.2, 0.1]
 
@@ -31,13 +31,13 @@ STUDY = types.SimpleNamespace(verdicts=lambda: JUDGED)
     ],
 )
 def test_a_sentence_that_the_runs_do_not_carry_stops_the_build(source, claim, text, wrong):
-    expect(source, claim, text)
+    assert_verdict(source, claim, text)
     with pytest.raises(PageError, match=rf"\({claim}: {wrong}\); got {text}"):
-        expect(source, claim, wrong)
+        assert_verdict(source, claim, wrong)
 
 
 def test_a_fact_that_does_not_hold_stops_the_build_and_is_named():
-    holds()
-    holds(one_gain=True, seeds=5)
+    assert_facts()
+    assert_facts(one_gain=True, seeds=5)
     with pytest.raises(PageError, match=r"got otherwise: only one gain, no failure\. Rewrite the sentence"):
-        holds(only_one_gain=False, seeds=5, no_failure=[])
+        assert_facts(only_one_gain=False, seeds=5, no_failure=[])

@@ -12,7 +12,7 @@ from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.notebooks.markdown import key, roles
 
 YEAR = re.compile(r" (\d{4})$")
-TARGET = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]*)>", re.DOTALL)
+TITLED = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]*)>", re.DOTALL)
 TITLE = re.compile(r"^# +(.+?) *$", re.MULTILINE)
 EXERCISE = re.compile(
     r"^[`:]{3,}\{exercise(?:-start)?\} *(?P<title>.*)\n(?:(?!:label:):.*\n)*:label: *(?P<label>\S+)", re.M
@@ -21,13 +21,13 @@ FIGURE = re.compile(r"^ *(?:name: *|:name: *)(?P<label>fig-[\w-]+) *$", re.MULTI
 SECTION = re.compile(r"^\((?P<label>[\w-]+)\)=\n+#+ +(?P<title>.+?) *$", re.MULTILINE)
 
 
-def citation(role: str, keys: str, known: Mapping[str, str]) -> str:
+def citation(role: str, keys: str, names: Mapping[str, str]) -> str:
     """A citation as the book prints it.
 
     >>> citation("cite:t", "a1", {"a1": "Doe 2020"}), citation("cite", "a1,b2", {"a1": "Doe 2020"})
     ('Doe (2020)', '(Doe, 2020; b2)')
     """
-    named = [known.get(name.strip(), name.strip()) for name in keys.split(",")]
+    named = [names.get(name.strip(), name.strip()) for name in keys.split(",")]
     if role == "cite:t":
         return ", ".join(YEAR.sub(r" (\1)", name) for name in named)
     return "(" + "; ".join(YEAR.sub(r", \1", name) for name in named) + ")"
@@ -41,12 +41,12 @@ def short_citations(bibliography: str) -> dict[str, str]:
     """
     from pybtex.database import parse_string  # type: ignore[import-untyped]  # of the book extra, as in sphinx
 
-    known = {}
+    citations = {}
     for name, entry in parse_string(bibliography, "bibtex").entries.items():
         names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", [])]
         who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
-        known[name] = f"{who} {entry.fields.get('year', '')}".strip()
-    return known
+        citations[name] = f"{who} {entry.fields.get('year', '')}".strip()
+    return citations
 
 
 class Index:
@@ -78,48 +78,48 @@ class Index:
     @cached_property
     def labels(self) -> dict[str, tuple[str, str]]:
         """The page of each label, and what a reference to it reads as."""
-        known: dict[str, tuple[str, str]] = {}
+        results: dict[str, tuple[str, str]] = {}
         counts: Counter[tuple[str, str]] = Counter()
         for name, text in self.texts.items():
             number = self.numbers.get(name, "")
-            known |= {match["label"]: (name, match["title"]) for match in SECTION.finditer(text)}
+            results |= {match["label"]: (name, match["title"]) for match in SECTION.finditer(text)}
             for kind, pattern in (("Exercise", EXERCISE), ("Fig.", FIGURE)):
                 for match in pattern.finditer(text):
                     counts[kind, number] += 1
-                    known[match["label"]] = (name, f"{kind} {number}{counts[kind, number]}")
-        return known
+                    results[match["label"]] = (name, f"{kind} {number}{counts[kind, number]}")
+        return results
 
-    def words(self, chapter: Chapter) -> dict[str, str]:
+    def references(self, chapter: Chapter) -> dict[str, str]:
         """What the roles of this chapter read as, but for values of its run: those are the kernel's."""
         text = self.texts[chapter.name]
-        made = {key("exercise", match["label"]): self.labels[match["label"]][1] for match in EXERCISE.finditer(text)}
+        values = {key("exercise", match["label"]): self.labels[match["label"]][1] for match in EXERCISE.finditer(text)}
         for role, content in roles(text):
-            word = self._word(role, content, chapter.name)
-            if word is not None:
-                made[key(role, content)] = word
-        return made
+            reference = self._reference(role, content, chapter.name)
+            if reference is not None:
+                values[key(role, content)] = reference
+        return values
 
-    def _word(self, role: str, content: str, page: str) -> str | None:
+    def _reference(self, role: str, content: str, page: str) -> str | None:
         if role.startswith("glue"):
             return None
         if role.startswith("cite"):
             return citation(role, content, self.citations)
         if role == "math":
             return f"${content}$"
-        titled = TARGET.fullmatch(content)
-        said, target = (titled["words"], titled["target"]) if titled else ("", content)
+        titled = TITLED.fullmatch(content)
+        text, target = (titled["text"], titled["target"]) if titled else ("", content)
         name = posixpath.normpath(posixpath.join(page, "..", target))
         if role == "link":
             return f"({target}.ipynb)" if name in self._chapters else None
         if role == "doc":
-            return self._linked(said or self.title(name), name, page)
+            return self._linked(text or self.title(name), name, page)
         if role in ("ref", "numref"):
             name, called = self.labels.get(target, ("", target))
-            return self._linked(said or called, name, page)
+            return self._linked(text or called, name, page)
         if role == "download":
-            return said or f"`{posixpath.basename(target)}`"
+            return text or f"`{posixpath.basename(target)}`"
         call = "()" if role == "py:func" else ""
-        return f"`{said or (target.rsplit('.', 1)[-1] if target.startswith('~') else target)}{call}`"
+        return f"`{text or (target.rsplit('.', 1)[-1] if target.startswith('~') else target)}{call}`"
 
     def title(self, name: str) -> str:
         """The title of a page, or its name where there is none."""
