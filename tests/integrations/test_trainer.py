@@ -71,6 +71,7 @@ LOSSES = {
     "selected bars": {"points": "cls", "penalty": PersistentEntropyLoss(min_points=2, in_cluster=0.5)},
     "entropy of all tokens": {"points": "tokens", "penalty": PersistentEntropyLoss(select=False)},
     "I-STAR": {"points": "tokens", "layers": "all", "penalty": IStarLoss(2.0)},
+    "I-STAR, running": {"points": "tokens", "layers": "all", "penalty": IStarLoss(2.0), "running_shrinkage": True},
     "I-STAR unbiased": {"points": "tokens", "layers": "all", "penalty": IStarLoss(-1.0, unbiased=True)},
     "CosReg": {"points": "tokens", "penalty": CosRegLoss(2.0)},
     "IsoScore": {"points": "mean", "penalty": IsoScoreLoss(weight=0.2)},
@@ -138,10 +139,55 @@ def test_the_shrinkage_covariance_is_measured_at_each_epochs_start(tmp_path, mon
     assert_same_weights(few, trained, atol=0)
 
 
+class Compared(IStarLoss):
+    """Compares its value with that by the covariance of the training data at the same step, and both with the bound."""
+
+    trainer, values = None, ()
+
+    def forward(self, points, shrinkage_cov=None, mask=None):
+        model, rows = self.trainer.model.eval(), tiny.batch(self.trainer.train_dataset)
+        with torch.no_grad(), Pooling("tokens", "all").watch(model) as states:
+            model(**rows)
+        exact = Pooling("tokens", "all").points(states, rows)[0].T.cov()
+        model.train()
+        value, want = (super(Compared, self).forward(points, cov, mask) for cov in (shrinkage_cov, exact))
+        off, batch = shrinkage_cov - exact, points.detach().T.cov()
+        ours, best = (batch.lerp(cov, self.zeta) for cov in (shrinkage_cov, exact))
+        p = best.trace() / best.norm()
+        bound = self.zeta * (off.trace().abs() + p * off.norm()) / ours.norm()
+        assert abs(ours.trace() / ours.norm() - p) <= bound + 1e-12
+        self.values += (abs(value - want).item(),)
+        return value
+
+
+@pytest.mark.parametrize(("weight", "far"), [(1.0, 0.03), (-1.0, 0.07)])
+def test_a_running_covariance_is_as_near_to_that_of_the_step_as_one_of_each_epoch(tmp_path, weight, far):
+    """Steps so large that the covariance moves by half in an epoch, and dropout, which the running one has in it."""
+    changes = {"max_steps": -1, "num_train_epochs": 3, "learning_rate": 0.005}
+    passes, largest = [], []
+    for running in (True, False):
+        penalty = Compared(weight)
+        args = TrainingArguments(**tiny.arguments(tmp_path, per_device_train_batch_size=8, **changes))
+        trainer = penalty.trainer = IsotropyTrainer(
+            model=tiny.model(dropout=0.1), args=args, train_dataset=tiny.sentences(64), eval_dataset=None,
+            penalty=penalty, points="tokens", layers="all", running_shrinkage=running,
+        )  # fmt: skip
+        measure, counted = trainer.shrinkage.refresh, []
+        trainer.shrinkage.refresh = lambda *args, measure=measure, counted=counted: counted.append(measure(*args))
+        trainer.train()
+        assert len(penalty.values) == 24
+        assert penalty.values[0] < 1e-12  # begins as in the paper
+        passes.append(len(counted))
+        largest.append(max(penalty.values))
+    assert passes == [1, 3]
+    assert 1e-3 < largest[0] < min(far, 1.5 * largest[1])
+
+
+@pytest.mark.parametrize("running", [False, True])
 @pytest.mark.parametrize("start", [2, 4, 6])
-def test_a_resumed_training_goes_on_with_the_covariance_of_its_epoch(tmp_path, start):
+def test_a_resumed_training_goes_on_with_the_covariance_of_its_epoch(tmp_path, start, running):
     """Four updates an epoch: 2 and 6 are in the middle of one, 4 is the end of the first."""
-    options = {"penalty": IStarLoss(-1.0), "points": "tokens", "layers": "all"}
+    options = {"penalty": IStarLoss(-1.0), "points": "tokens", "layers": "all", "running_shrinkage": running}
     saving = {"max_steps": 8, "save_strategy": "steps", "save_steps": 2, "learning_rate": 0.05}
     whole = train(tmp_path, size=4, rows=16, changes=saving, **options)
     args = TrainingArguments(**tiny.arguments(tmp_path / "again", per_device_train_batch_size=4, **saving))

@@ -361,6 +361,22 @@ def test_shrinkage_covariance_leaves_no_trace():
         ShrinkageCovariance().cov  # noqa: B018
 
 
+def test_points_of_training_replace_older_ones_in_the_shrinkage_covariance(monkeypatch):
+    first, rest = uneven(40, 4), uneven(4, 6, 4, seed=1) + 1
+    measure = ShrinkageCovariance(forward=lambda model, batch: ([batch, batch], None))
+    assert_same(measure.refresh(nn.Identity(), [first.unsqueeze(0)]), first.T.cov())
+    weights = np.full(40, 0.5)  # 20 rows in all
+    for points in rest:
+        cov, weights = measure.update(points), np.append(weights * (1 - 6 / 20), np.ones(6))
+        seen = torch.cat([first, *rest])[: len(weights)]
+        assert_same(cov, torch.tensor(np.cov(seen.T, aweights=weights, ddof=0) * 20 / 19))
+    assert_same(measure.update(first), first.T.cov())  # more than those behind it: all are replaced
+    with pytest.raises(NotFittedError, match="Call refresh"):
+        ShrinkageCovariance().update(first)
+    as_on_an_accelerator(monkeypatch)  # where values aren't looked at
+    assert torch.equal(measure.cov, measure.update(first * math.nan))
+
+
 @pytest.mark.parametrize("mask", [None, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1]])])
 def test_losses_take_points_and_mask_as_they_come(mask):
     states = list(uneven(3, 3, 4, 6))

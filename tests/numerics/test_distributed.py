@@ -100,9 +100,9 @@ def in_ddp(rank):
 
 
 def shrinkage_of(x, **kwargs):
-    """The shrinkage covariance of some rows, five a batch."""
+    """The shrinkage covariance of some rows, five a batch, and after an update with twice the points."""
     measure = ShrinkageCovariance(forward=lambda model, batch: ([batch, model(batch)], None), **kwargs)
-    return measure.refresh(encoder(), list(x.unsqueeze(1).split(5)))
+    return measure.refresh(encoder(), list(x.unsqueeze(1).split(5))), measure.update(2 * encoder()(x))
 
 
 def layers_on(x):
@@ -207,9 +207,10 @@ def test_collectives(processes):
 
 
 def test_shrinkage_covariance_of_the_union(processes):
-    points = encoder()(data()[0]).detach()
+    x = data()[0]
+    cov = encoder()(x).detach().T.cov()
     for result in processes:
-        assert_same(result["shrinkage"], points.T.cov(), rtol=1e-8)
+        assert_same(result["shrinkage"], (cov, shrinkage_of(x)[1]), rtol=1e-8)
 
 
 def test_layers_on_the_union(processes):
