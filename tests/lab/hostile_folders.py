@@ -77,37 +77,15 @@ def module(kind: Any, *names: str, path: str = "") -> Deed:
     return plant
 
 
-def architecture(folder: Path, code: str) -> None:
-    auto = {"AutoConfig": "evil.EvilConfig", "AutoModel": "evil.EvilModel"}
-    changed(folder / "config.json", model_type="evil", architectures=["EvilModel"], auto_map=auto)
-    written(folder, code, "evil.py")
+def edited(changes: dict[str, dict[str, Any]], *names: str) -> Deed:
+    """JSON files with other values, and the code in files ``names``."""
 
+    def plant(folder: Path, code: str) -> None:
+        for file, values in changes.items():
+            changed(folder / file, **values)
+        written(folder, code, *names)
 
-def trusting_architecture(folder: Path, code: str) -> None:
-    architecture(folder, code)
-    changed(
-        folder / "sentence_bert_config.json",
-        model_args={"trust_remote_code": True},
-        config_args={"trust_remote_code": True},
-    )
-
-
-def known_architecture(folder: Path, code: str) -> None:
-    auto = {"AutoConfig": "evil.EvilConfig", "AutoModel": "evil.EvilModel"}
-    changed(folder / "config.json", auto_map=auto)
-    written(folder, code, "evil.py")
-
-
-def tokenizer(folder: Path, code: str) -> None:
-    auto = {"AutoTokenizer": ["evil.EvilTokenizer", "evil.EvilTokenizer"]}
-    changed(folder / "tokenizer_config.json", tokenizer_class="EvilTokenizer", auto_map=auto)
-    written(folder, code, "evil.py")
-
-
-def processor(folder: Path, code: str) -> None:
-    for name in ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json"):
-        changed(folder / name, processor_class="EvilTokenizer", auto_map={"AutoProcessor": "evil.EvilTokenizer"})
-    written(folder, code, "evil.py")
+    return plant
 
 
 def router(kind: str, config: str = "router_config.json") -> Deed:
@@ -146,21 +124,18 @@ def activation(name: str) -> Deed:
 
 
 def pickled_module(folder: Path, code: str) -> None:
-    place = dense(folder)
-    (place / "model.safetensors").unlink()
-    torch.save(Mine(code), place / "pytorch_model.bin")
+    pickled_weights(dense(folder), code)
 
 
-def pickled_weights(folder: Path, code: str) -> None:
+def pickled_weights(folder: Path, code: str, name: str = "pytorch_model.bin") -> None:
     (folder / "model.safetensors").unlink()
-    torch.save(Mine(code), folder / "pytorch_model.bin")
+    torch.save(Mine(code), folder / name)
 
 
 def pickled_shard(folder: Path, code: str) -> None:
-    (folder / "model.safetensors").unlink()
-    torch.save(Mine(code), folder / "evil.bin")
-    names = ["embeddings.word_embeddings.weight"]
-    changed(folder / "model.safetensors.index.json", metadata={}, weight_map=dict.fromkeys(names, "evil.bin"))
+    pickled_weights(folder, code, "evil.bin")
+    index = {"metadata": {}, "weight_map": {"embeddings.word_embeddings.weight": "evil.bin"}}
+    changed(folder / "model.safetensors.index.json", **index)
     changed(folder / "sentence_bert_config.json", model_args={"weights_only": False})
 
 
@@ -179,33 +154,6 @@ def text(folder: Path, code: str) -> None:
     written(folder, code, "evil.py", "words/evil.py")
 
 
-def adapter(folder: Path, code: str) -> None:
-    auto = {"base_model_class": "EvilModel", "parent_library": "evil"}
-    changed(folder / "adapter_config.json", peft_type="LORA", base_model_name_or_path=str(folder), auto_mapping=auto)
-    written(folder, code, "evil.py")
-
-
-def kernel(where: str, key: str | None = None) -> Deed:
-    def plant(folder: Path, code: str) -> None:
-        requests = {"attn_implementation": "evil/kernel"}
-        changed(folder / where, **(requests if key is None else {key: requests}))
-        written(folder, code, "evil/kernel/__init__.py", "kernel.py")
-
-    return plant
-
-
-def generation(folder: Path, code: str) -> None:
-    changed(folder / "sentence_bert_config.json", transformer_task="text-generation")
-    changed(folder / "generation_config.json", custom_generate="custom_generate")
-    written(folder, code, "custom_generate/generate.py", "custom_generate/__init__.py")
-
-
-def method(folder: Path, code: str) -> None:
-    way = {"method": "push_to_hub", "method_output_name": None}
-    changed(folder / "sentence_bert_config.json", modality_config={"text": way}, module_output_name="token_embeddings")
-    written(folder, code, "evil.py")
-
-
 def elsewhere(folder: Path, code: str) -> None:
     outside = folder.parent / f"{folder.name}-outside"
     written(outside, code, "isonb.py", "evil.py")
@@ -221,7 +169,21 @@ def extra(folder: Path, code: str) -> None:
     written(folder, code, "__init__.py", "setup.py", "modeling.py", "custom_st.py", "1_Pooling/pooling.py", "code/a.py")
 
 
-LIBRARY = "sentence_transformers"
+LIBRARY, SENTENCE_BERT = "sentence_transformers", "sentence_bert_config.json"
+AUTO = {"AutoConfig": "evil.EvilConfig", "AutoModel": "evil.EvilModel"}
+ARCHITECTURE = {"config.json": {"model_type": "evil", "architectures": ["EvilModel"], "auto_map": AUTO}}
+TRUST = {key: {"trust_remote_code": True} for key in ("model_args", "config_args")}
+TOKENIZER = {"tokenizer_class": "EvilTokenizer", "auto_map": {"AutoTokenizer": ["evil.EvilTokenizer"] * 2}}
+PROCESSORS = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
+PROCESSOR = {"processor_class": "EvilTokenizer", "auto_map": {"AutoProcessor": "evil.EvilTokenizer"}}
+BASE = {"base_model_class": "EvilModel", "parent_library": "evil"}
+ADAPTER = {"peft_type": "LORA", "base_model_name_or_path": ".", "auto_mapping": BASE}
+KERNEL, KERNELS = {"attn_implementation": "evil/kernel"}, ("evil/kernel/__init__.py", "kernel.py")
+METHOD = {"text": {"method": "push_to_hub", "method_output_name": None}}
+GENERATION = {
+    SENTENCE_BERT: {"transformer_task": "text-generation"},
+    "generation_config.json": {"custom_generate": "custom_generate"},
+}
 HOSTILE: dict[str, Deed] = {
     "isonb.Evil": module("isonb.Evil", "isonb.py"),
     "isonb..Evil": module("isonb..Evil", "isonb.py"),
@@ -242,9 +204,9 @@ HOSTILE: dict[str, Deed] = {
     "a path above": module(f"{Pooling.__module__}.Pooling", "evil.py", path="../.."),
     "an absolute path": module(f"{Pooling.__module__}.Pooling", "evil.py", path="/"),
     "a folder elsewhere": elsewhere,
-    "an architecture": architecture,
-    "an architecture that asks for trust": trusting_architecture,
-    "a tokenizer": tokenizer,
+    "an architecture": edited(ARCHITECTURE, "evil.py"),
+    "an architecture that asks for trust": edited(ARCHITECTURE | {SENTENCE_BERT: TRUST}, "evil.py"),
+    "a tokenizer": edited({"tokenizer_config.json": TOKENIZER}, "evil.py"),
     "a router of isonb.Evil": router("isonb.Evil"),
     "a router of evil.Evil": router("evil.Evil"),
     "a router of custom_st": router("custom_st.Evil", "config.json"),
@@ -255,17 +217,19 @@ HOSTILE: dict[str, Deed] = {
     "a pickled module": pickled_module,
     "pickled weights": pickled_weights,
     "a pickled shard": pickled_shard,
-    "an adapter": adapter,
-    "a kernel": kernel("config.json"),
-    "a kernel of a module": kernel("sentence_bert_config.json", "model_args"),
-    "another method": method,
-    "a processor": processor,
-    "generation": generation,
+    "an adapter": edited({"adapter_config.json": ADAPTER}, "evil.py"),
+    "a kernel": edited({"config.json": KERNEL}, *KERNELS),
+    "a kernel of a module": edited({SENTENCE_BERT: {"model_args": KERNEL}}, *KERNELS),
+    "another method": edited(
+        {SENTENCE_BERT: {"modality_config": METHOD, "module_output_name": "token_embeddings"}}, "evil.py"
+    ),
+    "a processor": edited(dict.fromkeys(PROCESSORS, PROCESSOR), "evil.py"),
+    "generation": edited(GENERATION, "custom_generate/generate.py", "custom_generate/__init__.py"),
 }
 SOUND: dict[str, Deed] = {
     "files beside": extra,
     "pickles beside": pickles_beside,
-    "a known architecture": known_architecture,
+    "a known architecture": edited({"config.json": {"auto_map": AUTO}}, "evil.py"),
 }
 # What the library runs where it is told to trust a folder: the code is alive.
 ALIVE = (

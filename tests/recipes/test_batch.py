@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import batch
 import pytest
 from batch import BatchError
 from cola import save_cola
+from waiting import until
 
 from isonb.models import catalogue
 from isonb.models.locate import find, fingerprint_now
@@ -56,10 +56,7 @@ def test_a_killed_batch_loses_no_finished_run_and_goes_on(bare, tmp_path):
     pack, log = tmp_path / "runs.zip", tmp_path / "log"
     with log.open("w") as out:
         first = subprocess.Popen([*COMMAND, "--pack", pack], env=bare, stdout=out, start_new_session=True)
-    for _ in range(1200):  # until the first run is packed: the second is under way then
-        if pack.exists() or first.poll() is not None:
-            break
-        time.sleep(0.1)
+    until(lambda: pack.exists() or first.poll() is not None, 120)  # the second run is under way then
     first.send_signal(signal.SIGKILL)
     first.wait()
     before = packed(pack)
@@ -158,17 +155,19 @@ def test_an_encoder_travels_to_where_its_package_is_missing(tmp_path, monkeypatc
     assert fingerprint_now("minilm") == here
 
 
-def test_rows_that_lie_on_the_hub_dont_travel(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("cola", "rows must lie in a folder to travel; got those of cola on the hub"),
+        ("my.csv", r"rows must be those of the hub's tasks to travel; got the task .*my\.csv"),
+    ],
+)
+def test_rows_on_the_hub_and_of_ones_own_file_dont_travel(tmp_path, monkeypatch, task, message):
     monkeypatch.delenv("ISONB_DATA", raising=False)
-    with pytest.raises(SourceError, match="rows must lie in a folder to travel; got those of cola on the hub"):
-        batch.export_inputs(grid_of(tmp_path, "{model: tiny, task: cola, method: none}"), tmp_path)
-
-
-def test_rows_of_ones_own_file_dont_travel(tmp_path):
-    (tmp_path / "my.csv").write_text("text,label\n" + "".join(f"row {i},{i % 2}\n" for i in range(8)))
-    runs = grid_of(tmp_path, f"{{model: tiny, task: '{tmp_path}/my.csv', method: none}}")
-    with pytest.raises(SourceError, match=r"rows must be those of the hub's tasks to travel; got the task .*my\.csv"):
-        batch.export_inputs(runs, tmp_path / "brought")
+    monkeypatch.chdir(tmp_path)
+    Path("my.csv").write_text("text,label\n" + "".join(f"row {i},{i % 2}\n" for i in range(8)))
+    with pytest.raises(SourceError, match=message):
+        batch.export_inputs(grid_of(tmp_path, f"{{model: tiny, task: {task}, method: none}}"), tmp_path / "brought")
 
 
 def test_rows_are_the_same_without_datasets(cola, monkeypatch):
@@ -189,10 +188,8 @@ def test_a_batch_that_cannot_begin_is_refused(tmp_path):
     for piece in (0, -1, float("nan"), float("inf")):
         with pytest.raises(BatchError, match="piece must be a number of MB, of a byte or more; got"):
             batch.export_inputs([], tmp_path, piece=piece)
-    with (
-        file_lock([tmp_path / "runs.zip.lock"]),
-        pytest.raises(BatchError, match="one batch at a time may fill a pack"),
-    ):
+    busy = pytest.raises(BatchError, match="one batch at a time may fill a pack")
+    with file_lock([tmp_path / "runs.zip.lock"]), busy:
         batch.batch([], tmp_path / "runs.zip", minutes=1)
     (tmp_path / "runs.zip").write_bytes(b"PK")
     with pytest.raises(BatchError, match="a pack must be a whole zip"):

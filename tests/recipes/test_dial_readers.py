@@ -27,20 +27,20 @@ def cosine(x, first, second):
     return (x[first] * x[second]).sum(1) / np.linalg.norm(x[first], axis=1) / np.linalg.norm(x[second], axis=1)
 
 
-def test_similarity_is_spearman_of_the_cosine_on_each_draw(cloud):
+@pytest.mark.parametrize(
+    ("reader", "score", "label"),
+    [
+        (readers.similarity, lambda gold, cosines: spearmanr(cosines, gold)[0], lambda gold: gold),
+        (readers.threshold, roc_auc_score, lambda gold: (gold > 2).astype(int)),
+    ],
+)
+def test_readers_of_pairs_are_scored_as_by_the_libraries_on_each_draw(cloud, reader, score, label):
     first, second, gold = pairs()
-    result, outcome = readers.similarity(cloud[0], first, second, gold, "set"), cosine(cloud[0], first, second)
-    assert result[0] == pytest.approx(spearmanr(outcome, gold)[0])
+    gold, outcome = label(gold), cosine(cloud[0], first, second)
     drawn = [np.repeat(np.arange(60), times.astype(int)) for times in readers.times_drawn(60, "set")[:5]]
-    assert result[:5] == pytest.approx([spearmanr(outcome[rows], gold[rows])[0] for rows in drawn])
-
-
-def test_threshold_is_the_area_under_the_curve(cloud):
-    first, second, gold = pairs()
-    label, outcome = (gold > 2).astype(int), cosine(cloud[0], first, second)
-    result = readers.threshold(cloud[0], first, second, label, "set")
-    drawn = [np.repeat(np.arange(60), times.astype(int)) for times in readers.times_drawn(60, "set")[:5]]
-    assert result[:5] == pytest.approx([roc_auc_score(label[rows], outcome[rows]) for rows in drawn])
+    result = reader(cloud[0], first, second, gold, "set")
+    assert result[:5] == pytest.approx([score(gold[rows], outcome[rows]) for rows in drawn])
+    assert result[0] == pytest.approx(score(gold, outcome))
 
 
 def test_retrieval_is_ndcg_at_10(cloud):
@@ -69,12 +69,9 @@ def test_rounding_and_the_sign_of_an_axis_do_not_move_the_hidden_layer():
     x = rng.normal(size=(600, 24)) * np.linspace(3, 0.1, 24) + 0.3 * labels[:, None] * rng.normal(size=24)
     rounded = x * (1 + 1e-6 * rng.normal(size=x.shape))
     mirrored = x * np.where(np.arange(24) % 3 == 0, -1, 1)
-    first, *others = (
-        readers.hidden_layer(y[:400], labels[:400], y[400:], labels[400:]) for y in (x, rounded, mirrored)
-    )
-    assert first[0] > 0.8
-    for other in others:
-        assert (other == first).all()
+    scores = [readers.hidden_layer(y[:400], labels[:400], y[400:], labels[400:]) for y in (x, rounded, mirrored)]
+    assert scores[0][0] > 0.8
+    assert (np.array(scores) == scores[0]).all()
 
 
 def test_k_means_is_scored_by_its_v_measure(cloud):

@@ -62,9 +62,8 @@ def test_gains_and_the_best_place_are_paired():
 
 def test_parts_add_up_to_the_whole_gain_in_both_orders():
     scores = {"first token first": (0.1, 0.4, 0.4, 0.5, 0.5, 0.6, 0.6), "first token last": range(7)}
-    result = Cell(
-        {(key, "retrieval", "squad"): outcome(scores[key[2]][int(key[3])]) for key in KEYS if key[2] in scores}
-    )
+    steps = {key: scores[key[2]][int(key[3])] for key in KEYS if key[2] in scores}
+    result = Cell({(key, "retrieval", "squad"): outcome(score) for key, score in steps.items()})
     rows = pd.DataFrame(parts_of(result, "retrieval"))
     sums = rows.groupby("order")["gain"].sum().to_dict()
     assert sums == pytest.approx({"first token first": 0.5, "first token last": 6})
@@ -113,13 +112,12 @@ def test_every_hypothesis_is_judged_and_a_verdict_follows_its_numbers():
     tables = {name: plan.read(name) for name in ("scores", "best", "parts")}
     judged = plan.judge(tables)
     assert [verdict.name for verdict in judged] == list(plan.HYPOTHESES)
-    best = tables["best"].copy()
-    best["gain_low"] = 0.01
-    assert plan.judge({**tables, "best": best})[0].word == "as expected"
-    best["gain_low"] = -0.01
-    assert plan.judge({**tables, "best": best})[0].word == "contradicted"
-    best["best_high"] = 1.0
-    assert plan.judge({**tables, "best": best})[1].word == "contradicted"
+    for place, change, word in (
+        (0, {"gain_low": 0.01}, "as expected"),
+        (0, {"gain_low": -0.01}, "contradicted"),
+        (1, {"best_high": 1.0}, "contradicted"),
+    ):
+        assert plan.judge(tables | {"best": tables["best"].assign(**change)})[place].word == word
 
 
 def test_an_encoder_is_published_beside_the_others(tmp_path, monkeypatch):

@@ -87,14 +87,6 @@ def test_float32_far_from_the_origin(batch):
     assert stream.cov.dtype == torch.float64
 
 
-def test_a_long_batch_is_cut(monkeypatch):
-    monkeypatch.setattr(moments, "_CHUNK", 7)
-    x = uneven(40, 5).float()
-    mask = some_mask(40)
-    assert_moments(Moments().update(x), [x], rtol=1e-5, atol=1e-6)
-    assert_moments(Moments().update(x, mask), [x[mask]], rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e12])
 def test_a_long_batch_is_summarised_before_its_values_are_looked_at(monkeypatch, scale):
     monkeypatch.setattr(moments, "_CHUNK", 7)

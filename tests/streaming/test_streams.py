@@ -1,14 +1,19 @@
 """Streaming statistics: any cut into pieces, any order of merging and any shards give what one pass gives."""
 
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from support import assert_same, normal, uneven
 
+from isonb.errors import DegenerateError, ShapeError
 from isonb.measures.cosine import cosine_contributions, cosine_penalty, mean_cosine
 from isonb.measures.isoscore import participation_ratio
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, Skewness, UnitSums
-from isonb.streaming.traces import LengthMoments
+from isonb.streaming.traces import LengthMoments, squared_traces
 
 X = uneven(23, 5)
 KINDS = {
@@ -31,43 +36,33 @@ def want(name):
     return (gap**3).mean() / (gap**2).mean() ** 1.5 if name == "skewness" else X.mean()
 
 
-class Network:
-    """Sums what every shard sends: the first who asks for a sum that isn't known yet waits for the next round."""
+def reduced(shards):
+    """Each shard in a thread, where a sum waits for what the others send; the results, and the number of sums."""
+    barrier, sent = threading.Barrier(len(shards), timeout=60), {}
 
-    def __init__(self):
-        self.sums, self.mail = [], []
-
-    def line(self):
-        reference = iter(self.sums)
+    def reduce(shard):
+        messages = itertools.count()
 
         def total(x):
-            for reply in reference:
-                return reply
-            self.mail.append(x)
-            raise InterruptedError
+            number = next(messages)
+            sent.setdefault(number, []).append(x)
+            barrier.wait()
+            return torch.stack(sent[number]).sum(0)
 
-        return total
+        return shard.reduced(total)
 
-    def run(self, shards):
-        while True:
-            try:
-                return [shard.reduced(self.line()) for shard in shards]
-            except InterruptedError:
-                for shard in shards[1:]:
-                    with pytest.raises(InterruptedError):
-                        shard.reduced(self.line())
-                self.sums.append(torch.stack(self.mail).sum(0))
-                self.mail.clear()
+    with ThreadPoolExecutor(len(shards)) as pool:
+        return list(pool.map(reduce, shards)), len(sent)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_reducing_sums_over_shards_in_two_messages(name):
     kind, value = KINDS[name]
     shards = [kind().update(part) for part in (X[:1], X[2:9], X[9:9], torch.cat([X[1:2], X[9:]]))]
-    network = Network()
-    for result in network.run(shards):
+    results, sums = reduced(shards)
+    for result in results:
         assert_same(value(result), want(name))
-    assert len(network.sums) <= 2
+    assert sums <= 2
 
 
 def test_far_from_the_origin_in_float32():
@@ -84,3 +79,33 @@ def test_nothing_seen_is_the_limit():
     assert Skewness().value == 0
     assert Skewness().update(torch.ones(3)).value == 0
     assert UnitSums(3).mean_cosine == 0
+
+
+def test_averages_over_distinct_rows() -> None:
+    """Written out over all ordered quadruples of distinct rows: |a-b|^2 |c-d|^2 / 4 and ((a-b).(c-d))^2 / 4."""
+    x = normal(6, 3)
+    totals, squares = [], []
+    for a, b, c, d in itertools.permutations(range(6), 4):
+        first, second = x[a] - x[b], x[c] - x[d]
+        totals.append(first.square().sum() * second.square().sum() / 4)
+        squares.append((first @ second).square() / 4)
+    total, square = squared_traces(x)
+    torch.testing.assert_close(total, torch.stack(totals).mean(), rtol=1e-10, atol=0)
+    torch.testing.assert_close(square, torch.stack(squares).mean(), rtol=1e-10, atol=0)
+
+
+def test_quotient_mask_and_batch() -> None:
+    x, mask = normal(4, 9, 5, seed=1), torch.ones(4, 9, dtype=torch.bool)
+    mask[1, 6:] = False
+    total, square = squared_traces(x, mask=mask)
+    torch.testing.assert_close(total / square, participation_ratio(x, unbiased=True, mask=mask))
+    torch.testing.assert_close((total[1], square[1]), squared_traces(x[1, :6]))
+
+
+def test_gradients_and_errors() -> None:
+    x = normal(5, 3, seed=2).requires_grad_(True)
+    assert torch.autograd.gradcheck(squared_traces, (x,))
+    with pytest.raises(ShapeError):
+        squared_traces(x[:3])
+    with pytest.raises(DegenerateError):
+        squared_traces(torch.ones(5, 3))

@@ -1,4 +1,4 @@
-"""What is shown of models that aren't shipped: the recording is of these sentences, and its numbers are cosines."""
+"""The shipped sentences, and what is shown of models that aren't shipped: their recording is of these sentences."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 from isonb.errors import DependencyError
 from isonb.models.catalogue import EMBEDDED, embedded_folder
 from isonb.models.loading import encode, load
-from isonb_lab.data import fetched
+from isonb_lab.data import corpus, fetched
 from isonb_lab.data.corpus import sentences
 
 
@@ -45,3 +45,20 @@ def test_a_fetched_model_still_reads_as_recorded(name):
         pytest.skip("make models fetches it")
     read = fetched.recorded()[name]
     np.testing.assert_allclose([read["half"], read["top"]], quantiles(name), atol=2e-3)
+
+
+def overlap(a, b):
+    first, other = ({*"".join(c.lower() if c.isalnum() else " " for c in text).split()} for text in (a, b))
+    return len(first & other) / len(first | other)
+
+
+def test_sentences_are_different_and_word_overlap_cannot_tell_the_two_kinds_of_pair_apart():
+    every = corpus.sentences()
+    result = {s.id: s for s in every}
+    assert len(result) == len({s.text for s in every}) == len(every)
+    assert corpus.topics() == sorted({s.topic for s in every})
+    pairs = [(s, result[s.paraphrase_of]) for s in every if s.paraphrase_of]
+    misses = [(s, result[s.near_miss_of]) for s in every if s.near_miss_of]
+    assert all(a.topic == b.topic for a, b in pairs + misses)
+    close, far = (sorted(overlap(a.text, b.text) for a, b in some) for some in (misses, pairs))
+    assert close[len(close) // 2] > 0.5 > far[len(far) // 2]

@@ -15,6 +15,7 @@ from isonb_lab.data.rows import load_task
 from isonb_lab.data.tasks import TASKS, task_named, task_size
 from isonb_lab.engines.experiment import run
 from isonb_lab.runs.inputs import inputs
+from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.run_ids import run_id
 from isonb_lab.runs.settings import command, resolve
 from isonb_lab.sweeps import execution
@@ -75,13 +76,12 @@ def squad(context):
 def saved(path):
     """A data set with two splits and names of labels, saved by the library datasets."""
     kinds = datasets.Features({"sentence": datasets.Value("string"), "label": datasets.ClassLabel(names=["yes", "no"])})
-    parts = {
-        split: datasets.Dataset.from_dict(
-            {"sentence": [text(i) for i in range(count)], "label": [i % 2 for i in range(count)]}, features=kinds
-        )
-        for split, count in (("train", ROWS), ("test", 12))
-    }
-    datasets.DatasetDict(parts).save_to_disk(path)
+
+    def part(count):
+        columns = {"sentence": [text(i) for i in range(count)], "label": [i % 2 for i in range(count)]}
+        return datasets.Dataset.from_dict(columns, features=kinds)
+
+    datasets.DatasetDict(train=part(ROWS), test=part(12)).save_to_disk(path)
 
 
 @pytest.mark.parametrize(
@@ -174,22 +174,19 @@ def test_a_grid_takes_files(here):
 
 
 def test_rows_or_a_meaning_that_changed_are_another_run(here):
-    from isonb_lab.runs.record import Record, write_record
-
+    meaning = here / "my.yaml"
     reviews(here / "reviews.csv")
-    config = SMOKE | {"task": "reviews.csv"}
-    job = prepare(config, "out")
-    values = {"data": inputs(job.planned, None)}
-    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=values))
-    assert prepare(config, "out").differs == ""
-    reviews(here / "reviews.csv", ROWS + 1)
-    assert prepare(config, "out").differs.startswith("other train (")
-    (here / "my.yaml").write_text("data_files: reviews.csv\n")
-    job = prepare(SMOKE | {"task": "my.yaml"}, "out")
-    values = {"data": inputs(job.planned, None)}
-    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=values))
-    (here / "my.yaml").write_text("data_files: reviews.csv\nmetrics: f1\n")
-    assert prepare(SMOKE | {"task": "my.yaml"}, "out").differs.startswith("other task (")
+    meaning.write_text("data_files: reviews.csv\n")
+    for name, change, differs in (
+        ("my.yaml", lambda: meaning.write_text("data_files: reviews.csv\nmetrics: f1\n"), "other task ("),
+        ("reviews.csv", lambda: reviews(here / "reviews.csv", ROWS + 1), "other train ("),
+    ):
+        job = prepare(SMOKE | {"task": name}, "out")
+        values = {"data": inputs(job.planned, None)}
+        write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=values))
+        assert prepare(SMOKE | {"task": name}, "out").differs == ""
+        change()
+        assert prepare(SMOKE | {"task": name}, "out").differs.startswith(differs)
 
 
 @pytest.mark.parametrize(

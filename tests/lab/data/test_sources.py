@@ -75,9 +75,7 @@ def test_shards_that_are_not_all_of_one_splitting_are_told(folder):
 
 
 def test_a_column_that_stands_twice_is_told(folder):
-    table = pyarrow.Table.from_arrays(
-        [pyarrow.array(["A."]), *[pyarrow.array([1])] * 2], ["sentence", "label", "label"]
-    )
+    table = pyarrow.table([["A."], [1], [1]], names=["sentence", "label", "label"])
     parquet.write_table(table, folder / "glue/cola/train.parquet")
     with pytest.raises(SourceError, match="must have each column once; got label twice"):
         load_task("cola", folder)
@@ -113,14 +111,9 @@ def visited(repositories, tmp_path_factory):
     """A process's environment, answers and requests from a hub that is gone when the test runs."""
     with HubServer(datasets=repositories) as hub:
         environment = hub.environment(tmp_path_factory.mktemp("home"))
-        answers = ask(
-            environment,
-            {"name": "cola", "split": "validation"},
-            {"name": "sst5", "split": "validation"},
-            {"name": "sts12"},
-            {"name": "rte"},
-            {"name": "sickr"},
-        )
+        names = ({"name": name} for name in ("sts12", "rte", "sickr"))
+        dev = ({"name": name, "split": "validation"} for name in ("cola", "sst5"))
+        answers = ask(environment, *dev, *names)
     return environment, answers, hub.requests
 
 

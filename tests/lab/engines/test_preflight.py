@@ -64,19 +64,19 @@ def test_folder_of_data(data):
         preflight(cola, data / "nowhere")
     with pytest.raises(SourceError, match=r"split 'train' must be at .*rte/train.parquet"):
         preflight(SMOKE | {"task": "rte"}, data)
-    write_rows(data / "glue/cola/validation.parquet", ROWS[:1])
-    with pytest.raises(SourceError, match="split 'validation' must have at least 2 rows; got 1"):
-        preflight(cola, data)
-    write_rows(data / "glue/cola/validation.parquet", [{"text": "A.", "label": 0}])
-    with pytest.raises(SourceError, match=r"must have the columns sentence, label; got text, label. Add sentence"):
-        preflight(cola, data)
-    write_rows(data / "glue/cola/validation.parquet", [row | {"label": "good"} for row in ROWS])
-    with pytest.raises(SourceError, match="must hold values of the hub's types"):
-        preflight(cola, data)
-    parquet.write_table(pyarrow.Table.from_pylist(ROWS).slice(0, 0), data / "glue/cola/validation.parquet")
+    file = data / "glue/cola/validation.parquet"
+    for rows, message in (
+        (ROWS[:1], "split 'validation' must have at least 2 rows; got 1"),
+        ([{"text": "A.", "label": 0}], "must have the columns sentence, label; got text, label. Add sentence"),
+        ([row | {"label": "good"} for row in ROWS], "must hold values of the hub's types"),
+    ):
+        write_rows(file, rows)
+        with pytest.raises(SourceError, match=message):
+            preflight(cola, data)
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS).slice(0, 0), file)
     with pytest.raises(SourceError, match="must have at least 1 row"):
         preflight(cola, data)
-    (data / "glue/cola/validation.parquet").write_bytes(b"no parquet")
+    file.write_bytes(b"no parquet")
     with pytest.raises(SourceError, match=r"validation.parquet must be a readable parquet file"):
         preflight(cola, data)
 

@@ -18,7 +18,7 @@ from isonb_lab.engines.experiment import run
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.methods import Method, MethodError, label, method_from, methods, resolved
 from isonb_lab.methods.own import is_own
-from isonb_lab.runs.record import read_record, write_record
+from isonb_lab.runs.record import read_record
 from isonb_lab.runs.settings import command, resolve
 from isonb_lab.sweeps import execution
 from isonb_lab.sweeps.cost import estimate
@@ -189,12 +189,8 @@ def moved(name):
 def helped(here):
     """A method with a module beside it, which imports a package of its own in a function."""
     (here / "mine/more").mkdir()
-    for name, text in {
-        "shift.py": HELPED,
-        "amount.py": AMOUNT,
-        "more/__init__.py": "",
-        "more/words.py": "COUNT = 1\n",
-    }.items():
+    helpers = {"amount.py": AMOUNT, "more/__init__.py": "", "more/words.py": "COUNT = 1\n"}
+    for name, text in {"shift.py": HELPED, **helpers}.items():
         (here / "mine" / name).write_text(text)
     return here / "mine"
 
@@ -215,17 +211,6 @@ def test_a_changed_helper_is_another_method(part, text, helped):
     assert str(helped) not in sys.path
 
 
-def test_a_record_of_another_helper_is_not_taken_for_this_run(helped, here, monkeypatch):
-    config = {"task": "pairs.csv", "model": "tiny", "method": "mine/shift.py:Shift"}
-    first = prepare(resolve(config), "out")
-    write_record(Path("out/records"), run(first.planned, progress=False))
-    assert prepare(resolve(config), "out").run_id == first.run_id
-    (helped / "more/words.py").write_text("COUNT = 3\n")
-    again = prepare(resolve(config), "out")
-    assert again.differs.startswith("other method (")
-    assert again.run_id != first.run_id
-
-
 def test_helpers_of_one_name_in_two_folders_are_two(helped, here):
     shutil.copytree(helped, here / "yours")
     (here / "yours/more/words.py").write_text("COUNT = 5\n")
@@ -244,9 +229,3 @@ def test_a_file_that_a_method_reads_is_part_of_it(here):
     assert method_from("mine/shift.py:Shift").sha256 != before.sha256
     with pytest.raises(MethodError, match=r"must list each file that it reads; got 'other.txt'"):
         before.file("other.txt")
-
-
-def test_a_method_alone_has_the_digest_of_its_file(here):
-    assert (
-        method_from("mine/shift.py:Shift").sha256 == hashlib.sha256((here / "mine/shift.py").read_bytes()).hexdigest()
-    )

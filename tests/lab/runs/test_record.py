@@ -226,3 +226,27 @@ def test_collect(tmp_path):
     assert back["metric.accuracy"].tolist() == pytest.approx(table["metric.accuracy"].tolist(), nan_ok=True)
     assert sorted(back["seed"]) == ["1", "2", "3", "five"]
     assert not list((tmp_path / "out").glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "read"),
+    [(".CSV", pd.read_csv), (".parquet", pd.read_parquet), (".html", None), (".md", None)],
+)
+def test_a_table_is_what_its_suffix_says(tmp_path, suffix, read):
+    same = {"metrics": {"accuracy": 0.5}, "status": "failed", "error": "a|b\nc"}
+    file = tmp_path / f"table{suffix}"
+    frame = tables.table(a_record(seed, **same) for seed in (1, 2))
+    tables.write_table(frame, file)
+    if callable(read):
+        assert read(file)["metric.accuracy"].tolist() == [0.5, 0.5]
+        return
+    text = file.read_text(encoding="utf-8")
+    assert all(name in text for name in frame.columns)
+    assert (text.count("<tr") == 3) if suffix == ".html" else ("a\\|b c" in text and text.count("\n") == 4)
+
+
+@pytest.mark.parametrize("name", ["table", "table.xlsx", "folder.csv"])
+def test_a_table_that_cannot_be_written(tmp_path, name):
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(RecordError, match="a table must be a file"):
+        tables.write_table(pd.DataFrame(), tmp_path / name)

@@ -1,11 +1,17 @@
-"""The printed command makes the run that it stands beside, read back by the command line; what runs of doses need."""
+"""What a run is: settings that no file holds are refused, and the printed command makes the same run."""
 
+import dataclasses
+import datetime
+import json
+import pickle
 import shlex
 
 import pytest
 
 from isonb import cli
-from isonb.errors import OptionError
+from isonb.errors import InputError, OptionError
+from isonb.options import option
+from isonb_lab import methods
 from isonb_lab.cli.commands import planned_run
 from isonb_lab.runs.settings import command, plan, resolve
 from isonb_lab.sweeps.grids import load_grid
@@ -41,3 +47,53 @@ def test_the_protocol_is_that_of_the_model_however_it_is_named(model, protocol):
     assert result.run_id == same.run_id
     assert (result.settings.learning_rate == 1e-3) == ((protocol or usual) == "embedded")
     assert plan(result.config).run_id == result.run_id, "written out, a run names no protocol"
+
+
+TASK = {"task": "english_sentiment"}
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"method": 3},
+        {"method": {"name": ["istar"]}},
+        {"method": {"name": "istar", "weight": 10**400}},
+        {"method": {"name": "istar", "zeta": "much"}},
+        {"task": datetime.date(2024, 1, 1)},
+        {"task": ["cola"]},
+        {"protocol": ["small"]},
+        {"experiment": {"a": 1}},
+        {"learning_rate": float("nan")},
+        {"unheard_of": 1},
+        {"inputs": "mine"},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_settings_of_another_kind_are_one_typed_error(inputs):
+    with pytest.raises(InputError, match=r"must (be|exist)|written by isonb") as caught:
+        resolve(TASK | inputs)
+    assert len(str(caught.value)) < 1000
+
+
+def test_the_form_for_other_processes_is_the_run_itself():
+    run = plan(TASK | {"method": {"name": "istar", "weight": -1}})
+    again = plan(json.loads(json.dumps(run.to_dict())))
+    assert (again, again.settings, again.method) == (run, run.settings, run.method)
+    assert pickle.loads(pickle.dumps(run)) == run
+
+
+@pytest.fixture
+def newer(monkeypatch):
+    """I-STAR with an option more, whose default changes nothing."""
+    fields = [("brand_new", float, option(1.5, "nothing yet", low=0, high=9))]
+    kind = dataclasses.make_dataclass("Newer", fields, bases=(methods.methods()["istar"],), frozen=True)
+    monkeypatch.setitem(methods.methods(), "istar", kind)
+
+
+def test_an_option_that_came_later_changes_no_id_at_its_default(request):
+    inputs = TASK | {"method": {"name": "istar", "weight": -1}}
+    before = plan(inputs)
+    request.getfixturevalue("newer")
+    now, other = plan(inputs), plan(TASK | {"method": {"name": "istar", "weight": -1, "brand_new": 2}})
+    assert now.run_id == before.run_id != other.run_id
+    assert now.config["method"] == {**before.config["method"], "brand_new": 1.5}, "a record says all of it"

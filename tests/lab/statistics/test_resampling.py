@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+from isonb.measures.cosine import mean_cosine
 from isonb_lab.statistics.resampling import halves, rank_difference, standard_error
 from isonb_lab.statistics.seeds import StatsError
 
@@ -80,11 +81,6 @@ def test_a_pair_statistic_gets_the_error_that_new_samples_show():
     """Mean cosine of 60 points off the origin: the error from one sample is the spread over 300 fresh ones."""
     draw = torch.Generator().manual_seed(1)
     clouds = torch.randn(300, 60, 5, generator=draw, dtype=torch.float64) + 0.5
-
-    def mean_cosine(x):
-        unit = x / x.norm(dim=-1, keepdim=True)
-        n = x.shape[-2]
-        return (unit.sum(-2).square().sum(-1) - n) / (n * (n - 1))
 
     truth = mean_cosine(clouds).std()
     got = torch.stack([standard_error(lambda rows, x=x: mean_cosine(x[rows]), 60, 100) for x in clouds[:40]]).mean()

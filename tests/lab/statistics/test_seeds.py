@@ -1,7 +1,5 @@
 """Statistics of few seeds, against scipy, values worked by hand, and simulated coverage."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -9,11 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy import stats as scipy_stats
 
 from isonb.errors import InputError
 from isonb_lab.statistics.resampling import bootstrap
-from isonb_lab.statistics.seeds import StatsError, holm, minimum_detectable, share, student
+from isonb_lab.statistics.seeds import Interval, StatsError, holm, minimum_detectable, random_effects, share, student
 
 FIVE = np.array([0.8, 1.9, -0.3, 1.1, 0.4])
 
@@ -33,13 +32,6 @@ def test_expanded_against_every_resample():
     x = np.random.default_rng(0).normal(size=200)
     ours, theirs = bootstrap(x, draws=50_000), student(x)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
-
-
-@pytest.mark.parametrize(("n", "interval"), [(5, student), (20, lambda x: bootstrap(x, draws=400))])
-def test_coverage(n, interval):
-    samples = np.random.default_rng(11).normal(0.3, 1, (400, n))
-    hits = sum(not interval(x).excludes(0.3) for x in samples)
-    assert 0.915 <= hits / 400 <= 0.985  # three standard errors about 0.95
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([0.01, 0.05, 0.2]))
@@ -105,3 +97,42 @@ def test_bad_input(call):
     with pytest.raises(StatsError, match="got"):
         call()
     assert issubclass(StatsError, InputError)
+
+
+VALUES, CELL_ERRORS = np.array([0.10, 0.30, 0.35, 0.65]), np.array([0.05, 0.08, 0.10, 0.20])
+
+
+def interval_of(value, error, level=0.95):
+    half = stats.norm.ppf((1 + level) / 2) * error
+    return Interval(value, value - half, value + half, level, 50, "percentile")
+
+
+CELLS = [interval_of(value, error) for value, error in zip(VALUES, CELL_ERRORS, strict=True)]
+
+
+def by_hand(values, errors, level=0.95):
+    """DerSimonian and Laird's variance between cells, and the interval of Hartung and Knapp; Cochran's Q."""
+    k, weights = len(values), errors**-2.0
+    fixed = np.average(values, weights=weights)
+    q = sum(w * (y - fixed) ** 2 for w, y in zip(weights, values, strict=True))
+    between = max(0.0, (q - (k - 1)) / (sum(weights) - sum(weights**2) / sum(weights)))
+    spread = 1 / (errors**2 + between)
+    mean = np.average(values, weights=spread)
+    error = np.sqrt(np.average((values - mean) ** 2, weights=spread) / (k - 1))
+    return mean, stats.t.ppf((1 + level) / 2, k - 1) * error, q
+
+
+def test_the_mean_of_random_effects_is_that_by_hand():
+    mean, half, q = by_hand(VALUES, CELL_ERRORS)
+    assert q > 3, "the cells differ beyond chance"
+    result = random_effects(CELLS)
+    assert (result.estimate, result.low, result.high) == pytest.approx((mean, mean - half, mean + half))
+    assert (result.n, result.method) == (4, "random effects")
+    assert random_effects(CELLS, level=0.8).high < result.high
+
+
+def test_one_cell_needs_no_mean_and_printed_ones_have_no_width():
+    with pytest.raises(StatsError, match="at least 2 cells; got 1"):
+        random_effects(CELLS[:1])
+    point = random_effects([Interval(v, v, v, 0.95, 5, "printed") for v in (1.0, 3.0)])
+    assert (point.low, point.estimate, point.high) == (2, 2, 2)

@@ -3,6 +3,7 @@
 import pytest
 
 from isonb_lab.places import EXPERIMENTS_FOLDER
+from isonb_lab.sweeps import grids
 from isonb_lab.sweeps.grids import GridError, about_grid, load_grid
 
 
@@ -117,3 +118,10 @@ def test_files_and_sizes_that_are_not_there(grid, tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(GridError, match="readable YAML"):
         load_grid(tmp_path / "latin.yaml", "smoke")
+
+
+def test_blocks_share_one_limit(grid, monkeypatch):
+    monkeypatch.setattr(grids, "plan", lambda inputs: pytest.fail("a run was written out"))
+    block = f"{{task: english_sentiment, seed: {list(range(160))}, epochs: {list(range(1, 101))}}}"
+    with pytest.raises(GridError, match="must name at most 20000 runs; got more"):
+        load_grid(grid("smoke:\n" + f"  - &a {block}\n" + 4 * "  - *a\n"), "smoke")

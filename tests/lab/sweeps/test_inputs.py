@@ -59,7 +59,7 @@ def test_other_rows_are_another_run(data, tmp_path):
     assert execute(first).run_id == first.run_id
 
 
-def test_overwritten_weights_or_words_are_another_run(tmp_path, monkeypatch):
+def test_overwritten_weights_are_another_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     random_models.save("bert", tmp_path / "mybert")
     task = {"task": "english_sts", "protocol": "smoke"}
@@ -67,18 +67,12 @@ def test_overwritten_weights_or_words_are_another_run(tmp_path, monkeypatch):
     jobs = [prepare(task | {"model": name}, "out") for name in names]
     assert len({job.run_id for job in jobs}) == 1
     record(jobs[0])
-    for name, edit in (
-        ("config.json", lambda text: text.replace(b'"gelu"', b'"relu"')),
-        ("tokenizer.json", lambda text: text.replace(b'"[UNK]"', b'"[NEW]"')),
-        ("model.safetensors", lambda text: text[:-1] + bytes([text[-1] ^ 1])),
-    ):
-        file = tmp_path / "mybert" / name
-        content = file.read_bytes()
-        assert edit(content) != content
-        file.write_bytes(edit(content))
-        other = prepare(task | {"model": "./mybert"}, "out")
-        assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
-        file.write_bytes(content)
+    file = tmp_path / "mybert" / "model.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    other = prepare(task | {"model": "./mybert"}, "out")
+    assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
+    file.write_bytes(content)
     assert earlier_outcome(prepare(task | {"model": "mybert"}, "out")).status == "skipped"
     file.unlink()
     with pytest.raises(ModelError, match="no safetensors weights"):
