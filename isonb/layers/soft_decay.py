@@ -20,7 +20,7 @@ from isonb.checks import check_overflow, check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, OptionError, ShapeError, fail
 from isonb.numerics.distributed import Group, process_group, union_rows
 from isonb.numerics.modules import OptionModule
-from isonb.numerics.products import left_factors
+from isonb.numerics.products import left_factors, left_values
 from isonb.numerics.scale import size_of, wide
 from isonb.options import checked, option
 
@@ -217,7 +217,7 @@ def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None 
     1
     """
     x, _ = check_points(x, mask, points=1)
-    _, s, _ = left_factors(x.mT if x.shape[-2] > x.shape[-1] else x)
+    s = left_values(x.mT if x.shape[-2] > x.shape[-1] else x)
     return ((s > 0) & (s < -_alpha_for(x, alpha).reshape(*s.shape[:-1], 1))).sum(-1)
 
 

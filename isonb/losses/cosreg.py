@@ -36,7 +36,7 @@ class CosRegLoss(Loss):
     @validated
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), mask (n,); returns a scalar."""
-        points, mask = check_points(points, mask, name="points", points=0, single=True)
+        points, mask = check_points(points, mask, name="points", points=0, single=True, look=False)
         if too_few(points, mask, 2, self.group):
             return attached_zero(points)
         unit = directions(points)

@@ -11,7 +11,7 @@ from isonb.checks import check_points, validated
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, process_group
 from isonb.numerics.products import gram
-from isonb.numerics.rows import unit_rows
+from isonb.numerics.rows import Directions, count_nonzero_rows, directions
 from isonb.options import option
 
 
@@ -45,19 +45,18 @@ class GORLoss(Loss):
     @validated
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), mask (n,); returns a scalar."""
-        points, mask = check_points(points, mask, name="points", points=0, single=True)
+        points, mask = check_points(points, mask, name="points", points=0, single=True, look=False)
         if too_few(points, mask, 2, self.group):
             return attached_zero(points)
-        mean, square = _pair_means(unit_rows(points), self.group)
+        mean, square = _pair_means(directions(points), self.group)
         excess = (square - 1 / points.shape[-1]).clamp_min(0) if self.hinge else square
         return self.weight * (self.mean_weight * mean.square() + self.square_weight * excess)
 
 
-def _pair_means(unit: Tensor, group: Group) -> tuple[Tensor, Tensor]:
+def _pair_means(along: Directions, group: Group) -> tuple[Tensor, Tensor]:
     """Mean cosine and mean squared cosine of all pairs of different unit rows (n, d); zero rows are no points."""
-    d = unit.shape[-1]
-    n = (unit.detach() != 0).any(-1).sum().to(unit.dtype)
-    total = unit.sum(0)
+    unit, n = along.rows * along.inverse.unsqueeze(-1), count_nonzero_rows(along, 0)
+    d, total = unit.shape[-1], unit.sum(0)
     if process_group(group) is None:
         square = gram(unit if len(unit) < d else unit.mT).square().sum()
     else:

@@ -92,9 +92,9 @@ def cka(x: Tensor, y: Tensor, *, debiased: bool = False, mask: Tensor | None = N
     >>> round(cka(x, y).item(), 6)
     0.541518
     """
-    x, y, mask = partners(x, y, mask, 4 if debiased else 2)
-    n, (x, y) = row_count(x, mask), (_centred(item, mask) for item in (x, y))
-    (k, l), less = (square_norms(item) for item in (x, y)), (n - 2).clamp_min(1)
+    x, y, mask = partners(x, y, mask, 4 if debiased else 2, look=False)
+    n, ((x, k), (y, l)) = row_count(x, mask), (_centred(x, mask, "x"), _centred(y, mask, "y"))
+    less = (n - 2).clamp_min(1)
 
     def term(whole: Tensor, p: Tensor, q: Tensor) -> Tensor:
         if debiased:
@@ -114,12 +114,14 @@ def cka(x: Tensor, y: Tensor, *, debiased: bool = False, mask: Tensor | None = N
     return score + (score.clamp(0.0 if not debiased else -torch.inf, 1) - score).detach()  # rounding
 
 
-def _centred(x: Tensor, mask: Tensor | None) -> Tensor:
-    """The cloud about its mean, at a size whose fourth powers fit."""
+def _centred(x: Tensor, mask: Tensor | None, name: str) -> tuple[Tensor, Tensor]:
+    """The cloud about its mean, at a size whose fourth powers fit, with its squared norms; values are looked at."""
     centred = center_rows(x, mask)[0]
-    if check_values(x) and ordinary(square_norms(centred.detach()).sum(-1).sqrt()):
-        return centred
-    return center_rows(unit_sized(x), mask)[0]
+    norms = square_norms(centred)
+    if not (check_values(x) and ordinary(norms.detach().sum(-1).sqrt())):
+        centred = center_rows(unit_sized(finite(x, name=name)), mask)[0]
+        norms = square_norms(centred)
+    return centred, norms
 
 
 def _squared_products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -58,17 +58,30 @@ def left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     The Gram squares the condition number, so it is formed in float64 where the device has it. A direction is null
     below the usual rank tolerance ``max(n, d) * eps * s_1`` and below what the Gram can resolve.
     """
-    x_wide = precise(x)
-    squares = gram(x_wide)
+    values, basis = torch.linalg.eigh(_precise_gram(x))
+    s = _roots(values, x)
+    inverse = torch.where(s > 0, 1 / torch.where(s > 0, s, 1.0), 0.0)
+    return basis, s, inverse
+
+
+def left_values(x: Tensor) -> Tensor:
+    """The singular values of :func:`left_factors` alone."""
+    return _roots(torch.linalg.eigvalsh(_precise_gram(x)), x)
+
+
+def _precise_gram(x: Tensor) -> Tensor:
+    squares = gram(precise(x))
     if check_values(x) and not bool(torch.isfinite(squares.sum())):
         fail(DegenerateError, f"the squared scale of x must fit {squares.dtype}", "an overflow", "Rescale the matrix.")
-    values, basis = torch.linalg.eigh(squares)
+    return squares
+
+
+def _roots(values: Tensor, x: Tensor) -> Tensor:
+    """Singular values of x from the eigenvalues of its Gram, those of null directions 0."""
     size = max(x.shape[-2:])
-    floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(squares.dtype).eps) ** 0.5)
+    floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(values.dtype).eps) ** 0.5)
     s = values.clamp_min(0).sqrt()
-    alive = (s > floor * s[..., -1:]) & (s > 0)
-    inverse = torch.where(alive, 1 / torch.where(alive, s, 1.0), 0.0)
-    return basis, torch.where(alive, s, 0.0), inverse
+    return torch.where(s > floor * s[..., -1:], s, 0.0)
 
 
 def signed(axes: Tensor) -> Tensor:

@@ -53,8 +53,8 @@ def unit_sized(x: Tensor, dim: Axes = (-2, -1)) -> Tensor:
     >>> unit_sized(torch.tensor([[3e30, 0.0], [0.0, -4e30]])).abs().max().item() < 2
     True
     """
-    size = largest(x.detach(), dim)
-    return x if check_values(x) and ordinary(torch.where(size > 0, size, 1.0)) else x / power_of_two(size)
+    fits = check_values(x) and ordinary(torch.linalg.vector_norm(x.detach(), dim=dim))
+    return x if fits else x / size_of(x, dim)
 
 
 def ordinary(size: Tensor) -> bool:

@@ -171,7 +171,7 @@ class AffineTransform(Transform):
         rows = rows.detach() if real is None else rows.detach()[real]
         if self.NEEDS == "mean":
             return self._fitted(precise(mean := check_overflow(mean_row(rows), "spread")), mean, len(rows))
-        return self._fitted(*_by_dimension(rows), len(rows))
+        return self._fitted(*variances(rows), len(rows))
 
     def fit_moments(self, moments: Moments) -> Self:
         """Learn from :class:`isonb.Moments`, whose points may have come in batches. Returns self.
@@ -204,7 +204,7 @@ class AffineTransform(Transform):
         return folded(self._apply, self._learned("mean"), dtype)
 
 
-def _by_dimension(x: Tensor) -> tuple[Tensor, Tensor]:
+def variances(x: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance (d) of rows (n, d) in float64, about the first of them, a piece at a time."""
     n, first = len(x), precise(x[0])
     total, square = torch.zeros_like(first), torch.zeros_like(first)

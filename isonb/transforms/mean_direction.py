@@ -60,7 +60,7 @@ class MeanDirection(Transform):
         direction = self.state["direction"].to(unit)
         if self.subtract:
             return unit - direction * self.state["length"].to(unit)
-        return unit - (unit @ direction).unsqueeze(-1) * direction
+        return torch.addr(unit, unit @ direction, direction, alpha=-1)
 
     def _apply(self, x: Tensor) -> Tensor:
         out = self._without(unit_rows(x))

@@ -32,7 +32,7 @@ from tests.benchmarks.harness import (
     limits,
     surroundings,
     table,
-    write_parts,
+    write,
 )
 
 PUBLISHED = {False: RECORDINGS_FOLDER / "bench.json", True: RECORDINGS_FOLDER / "bench_gpu.json"}
@@ -135,8 +135,8 @@ def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False)
         for latest in timed(name, suites[name](small), small):
             found.append(latest)
             parts[next(part for part, kind in KINDS.items() if isinstance(latest, kind))].append(latest.record())
-            write_parts(parts, about | {"missing": missing(suites, parts, name)}, out)
-        write_parts(parts, about | {"missing": missing(suites, parts)}, out)
+            write(parts, about | {"missing": missing(suites, parts, name)}, out)
+        write(parts, about | {"missing": missing(suites, parts)}, out)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import importlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -11,6 +11,8 @@ from torch import Tensor
 import isonb
 from isonb.losses.sigreg import random_directions, sigreg_penalty
 from isonb.numerics.products import gram
+from isonb.numerics.rows import center_rows, mean_row, unit_rows
+from isonb.transforms.base import variances
 from tests.benchmarks import peers
 from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
 from tests.benchmarks.training import published_selection, topological_lengths
@@ -57,13 +59,45 @@ def of_clouds(
         calls = [partial(f, *clouds) for f in (ours, theirs)]
         if what.endswith("forward+backward"):
             calls = [_slope(f, clouds) for f in (ours, theirs)]
-        checks = partial(all_calls, ours, *(x[:24, :24] for x in clouds))
-        yield Comparison(what, size_of(clouds[0]), calls[0], [Peer(name, calls[1], error, GOAL)], 1e-3, 5, checks)
+        pieces = partial(pieces_of, what, ours, theirs, clouds, [x[:24, :24] for x in clouds])
+        yield Comparison(what, size_of(clouds[0]), calls[0], [Peer(name, calls[1], error, GOAL)], 1e-3, 5, pieces)
 
 
-def all_calls(function: Callable[..., object], *few: Tensor) -> list[Piece]:
-    """What checks and calls cost, whatever the size."""
-    return [Piece("all calls, on few numbers", lambda: function(*few))]
+def pieces_of(
+    what: str, ours: Callable[..., object], theirs: Callable[..., object], x: Sequence[Tensor], few: Sequence[Tensor]
+) -> list[Piece]:
+    """Calls and checks whatever the size, the look at every number, and what the row of that name does beside."""
+    wide = [cloud.double() for cloud in x]
+    exact = [
+        Piece("points to float64", lambda: [cloud.double() for cloud in x], True),
+        Piece("the same lines in float64", lambda: theirs(*wide), True),
+    ]
+    return [
+        Piece("all calls, on few numbers", lambda: ours(*few)),
+        Piece("a look at every number", lambda: [cloud.sum() for cloud in x], True),
+        *(exact if what in EXACT else []),
+        *(Piece(name, partial(step, *x), True) for name, step in STEPS.get(what, {}).items()),
+    ]
+
+
+EXACT = {"partition score", "LiDAR", "NC1", "negative count"}
+"""Rows whose definition is computed in float64, so that what is small is told from rounding."""
+
+Steps = Mapping[str, Callable[..., object]]
+NEAREST: Steps = {"neighbours by exact differences": lambda x: isonb.knn(x, 20)}
+MEAN: Steps = {"mean about a row": mean_row, "a subtraction": lambda x: x - x[0]}
+STEPS: Mapping[str, Steps] = {
+    "centring": {"moved by a row, then by the mean": center_rows},
+    "ZeroMean": MEAN,
+    "mean translation": MEAN,
+    "dimension silenced": {"variances in float64": variances},
+    "mean direction removed": {"unit rows, twice": lambda x: (unit_rows(x), unit_rows(x))},
+    "local dimension": NEAREST,
+    "ID score": NEAREST,
+    "linear CKA": {"both centred": lambda x, y: (center_rows(x), center_rows(y))},
+    "points of hidden states": {"states joined": lambda x: torch.cat(list(x[1:]))},
+}
+"""Of rows in which we do more than the lines beside us: those steps alone."""
 
 
 def _slope(function: Callable[..., Tensor], clouds: Sequence[Tensor]) -> Callable[[], Tensor]:
@@ -108,8 +142,8 @@ def lines(small: bool) -> Iterator[Comparison]:
         for what, (ours, theirs) in table.items():
             error = relative_error(ours(x), theirs(x.double()))
             peer = Peer("lines of torch", partial(theirs, x), error, GOAL)
-            few, look = x[:3, :3, :3] if x.ndim == 3 else x[:3], Piece("a look at every number", x.sum, True)
-            pieces = lambda ours=ours, few=few, look=look: [*all_calls(ours, few), look]  # noqa: E731
+            few = x[:3, :3, :3] if x.ndim == 3 else x[:3]
+            pieces = partial(pieces_of, what, ours, theirs, [x], [few])
             yield Comparison(what, size_of(x), partial(ours, x), [peer], 1e-3, 5, pieces)
 
 
@@ -145,48 +179,42 @@ def containers(small: bool) -> Iterator[Comparison]:
     )
     windows = torch.stack(hidden[:5], -1).flatten(0, 1)
     two = torch.tensor(1.0), torch.tensor(2.0)
-    cases: list[tuple[str, Callable[[], object], Callable[[], object], str, bool]] = [
-        (
-            "diagrams from arrays",
+    rows = torch.cat(states).flatten(0, -2)
+    cases: dict[str, tuple[Callable[[], object], str, Callable[[], object]]] = {
+        "diagrams from arrays": (
             lambda: isonb.from_diagrams(arrays),
-            lambda: [torch.tensor(a) for a in arrays],
             "a copy of the arrays",
-            True,
+            lambda: [torch.tensor(a) for a in arrays],
         ),
-        (
-            "diagrams to arrays",
+        "diagrams to arrays": (
             lambda: isonb.to_diagrams(barcode),
-            lambda: [torch.stack(b, 1).numpy() for b in barcode],
             "a stack of both",
-            True,
+            lambda: [torch.stack(b, 1).numpy() for b in barcode],
         ),
-        ("IsotropyLayer", lambda: layer(x), lambda: layer.linear(x), "nn.Linear", False),
-        ("JointLoss", lambda: joint(*two), lambda: 0.5 * two[0] * 2 + 0.5 * two[1] / 2, "two products", True),
-        (
-            "shrinkage covariance of a model",
+        "IsotropyLayer": (lambda: layer(x), "nn.Linear", lambda: layer.linear(x)),
+        "JointLoss": (lambda: joint(*two), "two products", lambda: 0.5 * two[0] * 2 + 0.5 * two[1] / 2),
+        "shrinkage covariance of a model": (
             refreshed,
-            lambda: torch.cov(torch.cat(states).flatten(0, -2).T),
             "torch.cov",
-            False,
+            lambda: torch.cov(torch.cat(states).flatten(0, -2).T),
         ),
-        ("BERT-flow, four steps", trained, slopes, "forward and backward alone", True),
-        (
-            "fitted transform from its folder",
+        "BERT-flow, four steps": (trained, "forward and backward alone", slopes),
+        "fitted transform from its folder": (
             lambda: isonb.load_transform(folder.name),
-            lambda: load_file(f"{folder.name}/weights.safetensors"),
             "safetensors alone",
-            True,
+            lambda: load_file(f"{folder.name}/weights.safetensors"),
         ),
-        (
-            "SBERT-WK",
+        "SBERT-WK": (
             lambda: isonb.sbert_wk(hidden),
-            lambda: [torch.linalg.qr(windows) for _ in hidden[4:]],
             "its QR decompositions",
-            True,
+            lambda: [torch.linalg.qr(windows) for _ in hidden[4:]],
         ),
-    ]
-    for what, ours, theirs, name, floor in cases:
-        yield Comparison(what, size_of(x), ours, [Peer(name, theirs, 0.0, None if floor else GOAL, floor)], 0.0, 5)
+    }
+    for what, (ours, name, theirs) in cases.items():
+        other = name in ("nn.Linear", "torch.cov")  # code for the same; the others are floors
+        pieces = lambda: [Piece("moments of the states", lambda: isonb.Moments().update(rows), True)]  # noqa: E731
+        peer = Peer(name, theirs, 0.0, GOAL if other else None, not other)
+        yield Comparison(what, size_of(x), ours, [peer], 0.0, 5, pieces if name == "torch.cov" else tuple)
     if peers.there("torch_topological"):
         ours = lambda: isonb.rips_barcode(x, 0, return_generators=True)[0].diagram[:, 1]  # noqa: E731
         error = relative_error(ours().sort().values, topological_lengths(x).sort().values)
@@ -258,83 +286,33 @@ SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
 }
 
 ROW_OF = {
-    "cls_uniformity": "[CLS] uniformity",
-    "cosine_contributions": "cosine contributions",
     "cosine_penalty": "CosReg forward+backward",
-    "mean_cosine": "mean cosine",
-    "token_uniformity": "token uniformity",
-    "isoscore": "IsoScore forward+backward",
     "isoscore_from_cov": "IsoScore of a covariance",
     "isoscore_star": "IsoScore* forward+backward",
-    "participation_ratio": "participation ratio",
     "shrinkage_intensity": "Ledoit and Wolf's shrinkage",
     "knn_queries": "neighbours of queries",
-    "local_dimension": "local dimension",
-    "id_score": "ID score",
     "knn": "k nearest neighbours",
-    "lsds": "LSDS",
-    "mle_dimension": "MLE dimension",
-    "two_nn": "TwoNN",
-    "alignment": "alignment forward+backward",
-    "cka": "linear CKA",
-    "lidar": "LiDAR",
-    "nc1": "NC1",
-    "partition_score": "partition score",
-    "alpha_req": "alpha-ReQ",
-    "effective_rank": "effective rank",
-    "anisotropy": "anisotropy",
-    "explained_variance": "explained variance",
-    "singular_values": "singular values",
-    "spectral_cdf": "spectral CDF",
-    "spectral_median": "spectral median",
-    "spectral_skewness": "spectral skewness",
-    "varex_score": "VarEx score",
-    "rbf_uniformity": "RBF uniformity forward+backward",
     "from_diagrams": "diagrams from arrays",
     "to_diagrams": "diagrams to arrays",
-    "persistent_entropy": "persistent entropy",
-    "prominent_bars": "prominent bars",
     "Persistence": "H0 with its generators",
     "h0_barcode": "H0, few points",
     "rips_barcode": "H0 and H1",
     "CosRegLoss": "training step with CosReg, last layer",
     "GaoCosineLoss": "Gao's cosine loss forward+backward",
     "GORLoss": "GOR forward+backward",
-    "IsoScoreLoss": "IsoScore loss forward+backward",
     "IStarLoss": "I-STAR forward+backward",
-    "ShrinkageCovariance": "shrinkage covariance of a model",
-    "JointLoss": "JointLoss",
     "PersistentEntropyLoss": "entropy loss forward+backward, selected bars",
     "SIGRegLoss": "SIGReg forward+backward",
     "SpectrumControlLoss": "spectrum control forward+backward",
-    "IsoBN": "training step with IsoBN on [CLS]",
-    "IsotropyLayer": "IsotropyLayer",
-    "SoftDecay": "training step with SoftDecay, last layer",
-    "negative_count": "negative count",
-    "soft_decay": "SoftDecay forward+backward",
     "load_transform": "fitted transform from its folder",
-    "ClusterRemoval": "ClusterRemoval(9, 3), fit and transform",
     "GlowFlow": "BERT-flow, four steps",
     "fit_flow": "BERT-flow, four steps",
-    "MeanDirection": "mean direction removed",
-    "sbert_wk": "SBERT-WK",
     "DimensionScale": "dimension silenced",
-    "MeanTranslation": "mean translation",
-    "PartialWhitening": "PartialWhitening(0.5), fit and transform",
-    "SingularDecay": "SingularDecay, fit and transform",
-    "Standardize": "Standardize",
-    "AllButTheTop": "AllButTheTop(3), fit and transform",
-    "SoftZCA": "SoftZCA(0.1), fit and transform",
-    "Whitening": "Whitening, fit and transform",
-    "ZeroMean": "ZeroMean",
     "centered": "centring",
     "cls_pool": "first token",
     "label_groups": "points by label",
-    "layer_average": "layer average",
-    "mean_pool": "mean pooling",
     "points_from_hidden_states": "points of hidden states",
     "token_cloud": "tokens as one cloud",
     "Moments": "streaming covariance, mean 100",
-    "audit": "audit of vectors",
 }
-"""Of each public function the row that measures it; the base class of the transforms has none."""
+"""The row of each public function whose name isn't in the name of its row."""

@@ -256,13 +256,8 @@ def surroundings() -> dict[str, object]:
     }
 
 
-def write(found: Sequence[Row | Peak | Reading], about: dict[str, object], path: Path) -> None:
-    """The rows and what they were measured on, as JSON: numbers with six digits, and null for infinity."""
-    parts = {name: [one.record() for one in found if isinstance(one, kind)] for name, kind in KINDS.items()}
-    write_parts(parts, about, path)
-
-
-def write_parts(parts: Mapping[str, object], about: dict[str, object], path: Path) -> None:
+def write(parts: Mapping[str, object], about: dict[str, object], path: Path) -> None:
+    """The rows by kind and what they were measured on, as JSON: numbers with six digits, and null for infinity."""
     text = json.dumps(about | dict(parts))
     short = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.6g}"), parse_constant=lambda _: None)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -259,7 +259,7 @@ def h0(
             Piece("all calls, on three points", lambda: isonb.h0_barcode(x[..., :3, :])),
         ]
 
-    rounds, small = (5 if x.ndim == 2 else 7), batch or len(x) <= 64
+    rounds, small = (5 if x.ndim == 2 else 7), batch or len(x) <= 512
     return Comparison(what, size_of(x), ours, others, 1e-4, rounds, pieces if small else tuple)
 
 

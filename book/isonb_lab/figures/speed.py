@@ -137,26 +137,6 @@ def exponent(part: pd.DataFrame, by: str, along: str = "n") -> float | None:
 Part = Mapping[str, Any]
 
 
-def held_back(bench: Bench, most: int = 12) -> list[dict[str, str]]:
-    """Of each missed goal: the share of our time that each piece takes, and the ratio without all but the needed ones.
-
-    At most ``most``, the furthest from its goal first.
-    """
-    missed = furthest(bench)
-    missed = missed[missed["verdict"] == "missed"].head(most)
-    if missed.empty:
-        return [{"comparison": "no goal is missed" if len(bench.rows) else NOTHING}]
-    return [
-        aims(row)
-        | {
-            "share of each piece": shares(parts_of(row), row["ours_ms"]),
-            "needed pieces": joined((part["what"] for part in parts_of(row) if part["needed"]), none="–"),
-            "ratio with these alone": alone(row),
-        }
-        for row in missed.to_dict("records")
-    ]
-
-
 def parts_of(row: Mapping[str, Any]) -> Sequence[Part]:
     """The pieces of a row; none in a record from before there were any."""
     parts = row.get("parts")
@@ -175,12 +155,10 @@ def shares(parts: Sequence[Part], whole_ms: float) -> str:
     return ", ".join([*(f"{part['what']} {part['ms'] / whole_ms:.0%}" for part in parts), f"the rest {rest:.0%}"])
 
 
-def alone(row: Mapping[str, Any]) -> str:
-    """The ratio if all but the needed pieces took no time."""
+def needed_alone(row: Mapping[str, Any]) -> str:
+    """Their time over ours if all but the needed pieces took none."""
     needed = sum(part["ms"] for part in parts_of(row) if part["needed"])
-    if not needed:
-        return "–"
-    return f"{needed / row['peer_ms'] if row['yardstick'] else row['peer_ms'] / needed:.3g}"
+    return f"{row['peer_ms'] / needed:.2g}" if needed else "–"
 
 
 def largest(row: Mapping[str, Any]) -> str:
@@ -210,13 +188,17 @@ def answer(bench: Bench) -> str:
     if len(best):
         slow = best[best["faster"] < BEHIND]
         long = slow[slow["ours_ms"] >= 1]
-        worst = joined((f"{row['what']} ({row['faster']:.2g})" for row in long.head(3).to_dict("records")), none="none")
+        worst, slowest = (
+            joined((f"{row['what']} ({row['faster']:.2g})" for row in part.to_dict("records")), none="none")
+            for part in (long.head(3), slow.head(1))
+        )
         lines += [
             f"isonb is faster than the fastest other code in {(best['faster'] > 1).sum()} of {len(best)} comparisons.",
             f"At the median it is {times(best['faster'].median())} as fast.",
             f"It has less than 0.8 of their speed in {len(slow)}.",
             f"Of these {len(slow) - len(long)} take less than a millisecond, where checks count.",
-            f"The worst others are {worst}.",
+            f"The worst of them is {slowest}.",
+            f"The worst that take longer are {worst}.",
         ]
     wrong = int((rows["verdict"] == "WRONG").sum())
     lines.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.")
@@ -299,6 +281,7 @@ def behind(bench: Bench) -> list[dict[str, str]]:
             "their time / ours": f"{row['faster']:.2f}",
             "our time": f"{row['ours_ms']:.3g} ms",
             "share of each piece": shares(parts_of(row), row["ours_ms"]),
+            "needed pieces alone": needed_alone(row),
         }
         for row in rows.to_dict("records")
     ] or [{"comparison": "none" if len(bench.rows) else NOTHING}]

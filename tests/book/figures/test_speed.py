@@ -89,18 +89,15 @@ def recorded(tmp_path, *rows):
     return speed.load(path)
 
 
-def test_of_a_missed_goal_the_pieces_are_told_with_the_ratio_of_those_needed(tmp_path):
-    floor = row("near", "product", [1.0], [0.4], 1.5, yardstick=True, verdict="missed") | {"parts": PARTS}
-    rival = row("H0", "slow", [1.0], [2.0], 5.0, verdict="missed") | {"parts": PARTS}
-    fine = row("H0", "other", [1.0], [9.0], 5.0, verdict="reached") | {"parts": PARTS}
-    bench = recorded(tmp_path, fine, floor, rival)
-    first, second = speed.held_back(bench)
-    assert (first["against"], first["ratio"], first["ratio with these alone"]) == ("slow", "2", "4")
-    assert (second["against"], second["ratio"], second["ratio with these alone"]) == ("product", "2.5", "1.25")
-    assert first["share of each piece"] == "product 50%, choice 20%, the rest 30%"
-    assert first["needed pieces"] == "product"
-    assert speed.held_back(bench, 1) == [first]
+def test_of_a_row_behind_the_pieces_are_told_with_the_ratio_of_those_needed(tmp_path):
+    worse = row("score", "quick", [2.0], [0.5]) | {"parts": PARTS}
+    bench = recorded(tmp_path, row("H0", "quick", [1.0], [0.6], 0.8, verdict="missed") | {"parts": PARTS}, worse)
+    first, second = speed.behind(bench)
+    assert (first["comparison"], first["needed pieces alone"]) == ("score, 10 x 2", "1")
+    assert (second["their time / ours"], second["needed pieces alone"]) == ("0.60", "1.2")
+    assert second["share of each piece"] == "product 50%, choice 20%, the rest 30%"
     assert speed.goals(bench)[0]["what takes longest"] == "product, 50%"
+    assert "The worst of them is score (0.25)." in speed.answer(bench)
 
 
 def test_without_a_record_everything_says_so(empty):
@@ -115,7 +112,6 @@ def test_without_a_record_everything_says_so(empty):
         speed.million(empty),
         speed.sent(empty),
         speed.behind(empty),
-        speed.held_back(empty),
         speed.slopes(empty),
         speed.memory(empty),
         speed.machine(empty),
