@@ -272,9 +272,11 @@ def nonnegative(x: Tensor, *, name: str) -> Tensor:
     if x.ndim < 1 or x.shape[-1] < 1:
         fix = "Pass the numbers along the last axis."
         fail(ShapeError, f"{name} must hold at least one number on its last axis", f"shape {tuple(x.shape)}", fix)
-    if x.numel() and check_values(x) and not 0 <= (ends := x.detach().aminmax()).min <= ends.max < math.inf:
-        bad = x[~((x >= 0) & torch.isfinite(x))][0].item()
-        fail(DegenerateError, f"{name} must be finite and >= 0", bad, "Drop infinite bars; pass lengths.")
+    if x.numel() and check_values(x):
+        least, most = (end.item() for end in x.detach().aminmax())
+        if not 0 <= least <= most < math.inf:
+            bad = x[~((x >= 0) & torch.isfinite(x))][0].item()
+            fail(DegenerateError, f"{name} must be finite and >= 0", bad, "Drop infinite bars; pass lengths.")
     return x
 
 

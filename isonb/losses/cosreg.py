@@ -39,7 +39,7 @@ class CosRegLoss(Loss):
         points, mask = check_points(points, mask, name="points", points=0, single=True, look=False)
         if too_few(points, mask, 2, self.group):
             return attached_zero(points)
-        unit = directions(points)
+        unit = directions(points, name="points")
         counts = torch.stack([row_count(points, mask), count_nonzero_rows(unit, 0)])
         sums = all_sum(torch.cat([unit.inverse @ unit.rows, counts]), self.group)
         return self.weight * (sums[:-2].square().sum() - sums[-1]) / sums[-2].clamp_min(1).square()

@@ -48,7 +48,7 @@ class GORLoss(Loss):
         points, mask = check_points(points, mask, name="points", points=0, single=True, look=False)
         if too_few(points, mask, 2, self.group):
             return attached_zero(points)
-        mean, square = _pair_means(directions(points), self.group)
+        mean, square = _pair_means(directions(points, name="points"), self.group)
         excess = (square - 1 / points.shape[-1]).clamp_min(0) if self.hinge else square
         return self.weight * (self.mean_weight * mean.square() + self.square_weight * excess)
 

@@ -50,8 +50,7 @@ def alignment(
     if x.shape[-1] != y.shape[-1]:
         fail(ShapeError, f"y must have the {x.shape[-1]} dimensions of x", y.shape[-1], "Compare others by cka.")
     if normalize:
-        item, other = directions(x), directions(y, look=False)
-        y = y if other.whole else finite(y, name="y")
+        item, other = directions(x), directions(y, name="y")
         gap = item.rows * item.inverse.unsqueeze(-1) - other.rows * other.inverse.unsqueeze(-1)
         if not (item.whole and other.whole):
             real = (item.inverse > 0) & (other.inverse > 0)

@@ -73,14 +73,14 @@ class Directions(NamedTuple):
     whole: bool
 
 
-def directions(x: Tensor, *, look: bool = True) -> Directions:
+def directions(x: Tensor, *, look: bool = True, name: str = "x") -> Directions:
     """The directions of the rows; values that aren't finite are an error if ``look``, where they may be looked at.
 
     That costs nothing where all lengths are ordinary numbers, which is a look as well.
     """
     if check_values(x) and ordinary((length := torch.linalg.vector_norm(x, dim=-1)).detach()):
         return Directions(x, 1 / length, True)
-    rows = unit_sized(finite(x) if look else x, -1)
+    rows = unit_sized(finite(x, name=name) if look else x, -1)
     length = torch.linalg.vector_norm(rows, dim=-1)
     usable = length > 0
     return Directions(rows, torch.where(usable, 1 / torch.where(usable, length, 1.0), 0.0), False)
