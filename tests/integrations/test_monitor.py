@@ -1,15 +1,20 @@
-"""IsotropyMonitor: sees what is there, stops what collapses, leaves alone what doesn't, and changes nothing."""
+"""IsotropyMonitor: sees what is there, stops what collapses, leaves alone what doesn't; processes decide together."""
 
 import json
 import math
+import random
 
+import gloo
 import pytest
 import torch
 from torch import nn
-from transformers import Trainer, TrainingArguments
+from transformers import AutoConfig, AutoModel
 
-from isonb.errors import InputError, IsotropyWarning
-from isonb.integrations.monitor import COLLAPSE, WATCHED, Gate, IsotropyMonitor
+from isonb.errors import CloudWarning, InputError, IsotropyWarning
+from isonb.integrations.gates import COLLAPSE, Gate, GateCounts
+from isonb.integrations.hidden_states import Pooling, reads_forwards
+from isonb.integrations.monitor import WATCHED, IsotropyMonitor
+from isonb.measures.cosine import mean_cosine
 
 STEPS = 60
 
@@ -112,29 +117,83 @@ def test_mistakes(options, message):
         Gate("isoscore", low=0.1, patience=0)
 
 
-def fine_tune(folder, out, monitor, steps=6):
-    from transformers import AutoModelForSequenceClassification
+GATES = (Gate("a", low=0.5, patience=2), Gate("b", high=0.5, patience=3))
+ROUNDS, SEQUENCES = 8, 50
 
-    torch.manual_seed(0)
-    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
+
+def values_of(sequence, process):
+    """What a process reads at each step: inside, outside or nothing defined."""
+    draw = random.Random(100 * sequence + process)
+    return [{name: draw.choice((0.1, 0.9, float("nan"))) for name in "ab"} for _ in range(ROUNDS)]
+
+
+def _decisions(sequences):
+    """By sequence and step: the closed gates with their processes; counts are saved and loaded half way."""
+    process, report = torch.distributed.get_rank(), []
+    for sequence in range(sequences):
+        counts, closed = GateCounts(GATES), []
+        for step, values in enumerate(values_of(sequence, process)):
+            closed.append({gate.measure: on for gate, on in counts.update(values).items()})
+            if step == ROUNDS // 2:
+                box = [json.dumps(counts.state_dict())]
+                torch.distributed.broadcast_object_list(box, 0)  # a checkpoint is what the first process saves
+                counts = GateCounts(GATES)
+                counts.load_state_dict(json.loads(box[0]))
+        report.append(closed)
+    return report
+
+
+def test_two_processes_decide_as_one_process_alone_would_on_either():
+    report = gloo.run(_decisions, SEQUENCES)
+    assert report[0] == report[1]
+    closings = 0
+    for sequence, closed in enumerate(report[0]):
+        alone = [GateCounts(GATES), GateCounts(GATES)]
+        for step, got in enumerate(closed):
+            want = [alone[process].update(values_of(sequence, process)[step]) for process in (0, 1)]
+            on = {gate.measure: [process for process in (0, 1) if gate in want[process]] for gate in GATES}
+            assert got == {name: processes for name, processes in on.items() if processes}
+            closings += len(got)
+    assert closings > SEQUENCES
+
+
+def test_counts_of_another_number_of_processes_begin_anew(caplog):
+    counts = GateCounts(GATES)
+    counts.load_state_dict({repr(GATES[0]): [1, 0], repr(GATES[1]): [2, 2]})
+    assert counts.own == [0, 0]
+    assert "another number of processes" in caplog.text
+    counts.load_state_dict({repr(GATES[1]): [2]})
+    assert counts.own == [0, 2]
+
+
+def pointing(cosine, n=64, d=16):
+    """Unit vectors whose mean cosine is ``cosine``, at lengths that differ ten times."""
     draw = torch.Generator().manual_seed(0)
-    rows = [
-        {"input_ids": torch.randint(5, 50, (7,), generator=draw), "attention_mask": torch.ones(7), "labels": k % 2}
-        for k in range(48)
-    ]
-    options = {"max_steps": steps, "logging_steps": 2, "report_to": "none", "disable_tqdm": True, "use_cpu": True}
-    trainer = Trainer(model, TrainingArguments(str(out), save_strategy="no", **options), train_dataset=rows)
-    if monitor is not None:
-        monitor.attach(trainer)
-    trainer.train()
-    return trainer
+    around = torch.linalg.qr(torch.randn(2 * n, n, generator=draw, dtype=torch.float64))[0].T
+    x = torch.cat([torch.full((n, 1), cosine**0.5, dtype=torch.float64), (1 - cosine) ** 0.5 * around], 1)
+    return x * torch.logspace(0, 1, n, dtype=torch.float64).unsqueeze(1)
 
 
-def test_training_is_the_same_with_it_and_its_values_are_in_the_log(bert, tmp_path):
-    monitor = IsotropyMonitor(every=2)
-    watched, plain = fine_tune(bert, tmp_path / "a", monitor), fine_tune(bert, tmp_path / "b", None)
-    logs = [[entry for entry in t.state.log_history if "loss" in entry] for t in (watched, plain)]
-    assert [entry["loss"] for entry in logs[0]] == [entry["loss"] for entry in logs[1]]
-    assert [event.step for event in monitor.events] == [2, 4, 6]
-    assert {f"isonb/{name}" for name in WATCHED} <= set(logs[0][-1])
-    assert logs[0][-1]["isonb/mean_cosine"] == pytest.approx(monitor.events[-1].values["mean_cosine"])
+@pytest.mark.parametrize(("cosine", "stops"), [(0.9999, True), (0.99995, True), (0.9995, False), (0.9, False)])
+def test_vectors_that_point_the_same_way_are_a_collapse(cosine, stops):
+    x = pointing(cosine)
+    assert mean_cosine(x).item() == pytest.approx(cosine, abs=1e-9)
+    monitor = IsotropyMonitor(["isoscore"], stop=COLLAPSE)  # the measures of gates are taken, too
+    kinds = [monitor.observe(x, step).kind for step in (1, 2)]
+    assert kinds == ["measured", "stopped" if stops else "measured"]
+
+
+@pytest.mark.parametrize(("kind", "blind"), [("bert", False), ("gpt2", True), ("llama", True), ("t5", False)])
+def test_the_first_token_of_a_decoder_is_warned_of(kind, blind, recwarn):
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = AutoConfig.for_model(kind, vocab_size=40, bos_token_id=1, eos_token_id=2, **({} if kind == "t5" else size))
+    model = AutoModel.from_config(config)
+    recwarn.clear()
+    Pooling("cls").check(model)
+    messages = [str(warning.message) for warning in recwarn if issubclass(warning.category, CloudWarning)]
+    assert len(messages) == blind
+    assert all('points="cls" takes its first token, which has seen nothing' in item for item in messages)
+    recwarn.clear()
+    Pooling("last").check(model)
+    assert not [entry for entry in recwarn if issubclass(entry.category, CloudWarning)]
+    assert reads_forwards(Pooling("last").watch(model).encoder) == blind

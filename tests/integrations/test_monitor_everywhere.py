@@ -5,7 +5,6 @@ import math
 import os
 import shutil
 import tempfile
-import warnings
 from pathlib import Path
 
 import gloo
@@ -13,6 +12,8 @@ import pytest
 import tiny
 import torch
 from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer import losses
 from torch import nn
 from transformers import (
     ResNetConfig,
@@ -30,6 +31,7 @@ from transformers import (
 from isonb.errors import InputError
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.monitor import COLLAPSE, Gate, IsotropyMonitor
+from isonb.losses import PersistentEntropyLoss
 from isonb.measures.isoscore import isoscore
 
 QUIET = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "logging_strategy": "no"}
@@ -58,6 +60,8 @@ def rows(kind, count=24):
     if kind == "t5":
         arguments = [torch.randint(3, 60, (6,), generator=draw) for _ in range(count)]
         return [{"input_ids": item, "attention_mask": torch.ones_like(item), "labels": item[:4]} for item in arguments]
+    if kind == "bert":
+        return [{"input_ids": torch.randint(5, 30, (5,), generator=draw), "labels": item} for item in label]
     if kind == "wav2vec2":
         return [{"input_values": torch.randn(600, generator=draw), "labels": entry} for entry in label]
     size, name = (16, "pixel_values") if kind == "vit" else (8, "pixels")
@@ -66,25 +70,30 @@ def rows(kind, count=24):
 
 def model(kind):
     torch.manual_seed(0)
+    if kind == "bert":
+        return tiny.model()
     if kind == "t5":
         return T5ForConditionalGeneration(T5Config(vocab_size=60, dropout_rate=0.0, **T5))
     if kind == "wav2vec2":
         sound = {"conv_dim": (8, 8), "conv_stride": (5, 2), "conv_kernel": (10, 3), "num_feat_extract_layers": 2}
-        more = {
-            "num_conv_pos_embeddings": 4,
-            "num_conv_pos_embedding_groups": 2,
-            "mask_time_prob": 0.0,
-            "layerdrop": 0.0,
-        }
-        return Wav2Vec2ForSequenceClassification(Wav2Vec2Config(**SMALL, **sound, **more))
+        sound |= {"num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2}
+        return Wav2Vec2ForSequenceClassification(Wav2Vec2Config(**SMALL, **sound, mask_time_prob=0.0, layerdrop=0.0))
     if kind == "vit":
         return ViTForImageClassification(ViTConfig(**SMALL, image_size=16, patch_size=8))
     return Plain()
 
 
-def trainer_of(kind, folder, steps=4, size=4, trainer=Trainer, **more):
-    arguments = TrainingArguments(str(folder), max_steps=steps, per_device_train_batch_size=size, **QUIET)
+def trainer_of(kind, folder, steps=4, size=4, trainer=Trainer, changes=None, **more):
+    options = {"max_steps": steps, "per_device_train_batch_size": size, **QUIET, **(changes or {})}
+    arguments = TrainingArguments(str(folder), **options)
     return trainer(model=model(kind), args=arguments, train_dataset=rows(kind), **more)
+
+
+LOGGED = {"logging_strategy": "steps", "logging_steps": 1}
+
+
+def logs_of(trainer):
+    return [entry for entry in trainer.state.log_history if "loss" in entry]
 
 
 KINDS = ["t5", "vit", "wav2vec2", "plain"]
@@ -188,54 +197,49 @@ def test_a_hook_that_fails_is_told_and_ends_nothing():
     assert "must give a tensor" in monitor._end(1).undefined["isoscore_unbiased"]
 
 
-@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
-@pytest.mark.parametrize("parts", [1, 2])
-def test_a_real_lightning_module_with_its_encoder_inside(package, parts, tmp_path, monkeypatch):
-    pl = pytest.importorskip(package)
-    monkeypatch.chdir(tmp_path)
+def test_each_training_counts_from_zero_and_logs_its_own_values(tmp_path):
+    monitor = IsotropyMonitor(every=3, stop=[Gate("mean_cosine", high=-1.0, patience=2)])
+    for _ in range(2):
+        trainer = trainer_of("bert", tmp_path, 3, changes=LOGGED)
+        monitor.attach(trainer).attach(trainer)
+        trainer.train()
+        assert monitor.counts == [1]
+        assert ["isonb/mean_cosine" in entry for entry in logs_of(trainer)] == [False, False, True]
+        logged = logs_of(trainer)[-1]["isonb/mean_cosine"]
+        assert logged == pytest.approx(monitor.events[-1].values["mean_cosine"])
+    assert [event.step for event in monitor.events] == [3, 3]
+    monitor.reset()
+    assert monitor.counts == [0]
 
-    class Net(pl.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.inner = tiny.model().float().eval()  # as from_pretrained gives it
 
-        def training_step(self, batch, index):
-            return self.inner(input_ids=batch[0], labels=batch[1]).loss
+def test_an_interrupted_training_leaves_no_hook(tmp_path):
+    trainer, calls = trainer_of("bert", tmp_path), []
+    monitor = IsotropyMonitor(every=1).attach(trainer)
+    before = tiny.hooks(trainer.model)
 
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), lr=0.1)
+    def interrupt(module, *call):
+        calls.append(tiny.hooks(trainer.model))
+        raise KeyboardInterrupt
 
-    draw = torch.Generator().manual_seed(0)
-    data = torch.utils.data.TensorDataset(
-        torch.randint(1, 40, (48, 5), generator=draw), torch.randint(2, (48,), generator=draw)
-    )
+    handle = trainer.model.classifier.register_forward_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    handle.remove()
+    assert calls[0] > before + 1
+    assert tiny.hooks(trainer.model) == before
+    assert monitor._points.take() is None
 
-    def fit(monitor):
-        net = Net()
-        callbacks = [] if monitor is None else [monitor.lightning()]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its own, on workers and loggers
-            trainer = pl.Trainer(
-                max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu",
-                enable_model_summary=False, accumulate_grad_batches=parts, callbacks=callbacks,
-            )  # fmt: skip
-            trainer.fit(net, torch.utils.data.DataLoader(data, batch_size=8))
-        return net, trainer, callbacks
 
-    monitor = IsotropyMonitor(every=1)
-    net, trainer, _ = fit(monitor)
-    assert [event.step for event in monitor.events] == list(range(1, 6 // parts + 1))
-    assert not monitor.events[0].undefined
-    assert "isonb/mean_cosine" in trainer.callback_metrics
-    assert torch.equal(tiny.weights(net), tiny.weights(fit(None)[0]))
-    gate = IsotropyMonitor(every=1, stop=[Gate("mean_cosine", high=-1.0, patience=2)])
-    _, stopped, (callback,) = fit(gate)
-    assert stopped.global_step == 2
-    again = IsotropyMonitor(every=1, stop=gate.stop)
-    again.lightning().load_state_dict(callback.state_dict())
-    assert again.counts == [2]
-    with pytest.raises(InputError, match="module must name a submodule of Net"):
-        fit(IsotropyMonitor(module="outer"))
+def test_the_trainers_log_has_the_share_of_the_entropy(tmp_path):
+    options = {"penalty": PersistentEntropyLoss(), "points": "tokens", "changes": LOGGED}
+    trainer = trainer_of("bert", tmp_path, 2, trainer=tiny.IsotropyTrainer, **options)
+    trainer.train()
+    assert [0 < entry["isonb_entropy_share"] <= 1 for entry in logs_of(trainer)] == [True, True]
+
+
+def test_what_is_no_trainer_is_refused():
+    with pytest.raises(InputError, match=r"trainer must be a Trainer; got Linear. In a loop of your own call observe"):
+        IsotropyMonitor().attach(torch.nn.Linear(2, 2))
 
 
 def test_the_counts_of_the_gates_go_through_a_checkpoint(tmp_path):
@@ -251,29 +255,13 @@ def test_the_counts_of_the_gates_go_through_a_checkpoint(tmp_path):
     assert again.state.global_step == 3
 
 
-def sentence_trainer(folder, make, steps, size=8, monitor=None):
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
-
-    from tests.lab.random_models import save
-
+def sentence_trainer(bert, folder, make, monitor=None):
     torch.manual_seed(0)
-    checkpoint = folder / "bert"
-    if not checkpoint.exists():
-        save("bert", checkpoint)
-    encoder = SentenceTransformer(str(checkpoint), device="cpu")
+    encoder = SentenceTransformer(bert, device="cpu")
     texts = [f"{a} {b}." for a in ("A dog", "The rain", "Anna", "A road") for b in ("ran", "fell", "slept", "ended")]
     data = Dataset.from_dict({"anchor": texts * 4, "positive": [text.upper() for text in texts] * 4})
-    options = {"max_steps": steps, "per_device_train_batch_size": size, **QUIET}
-    trainer = SentenceTransformerTrainer(
-        model=encoder,
-        args=SentenceTransformerTrainingArguments(str(folder / "run"), **options),
-        train_dataset=data,
-        loss=make(encoder),
-    )
+    arguments = SentenceTransformerTrainingArguments(str(folder), max_steps=3, per_device_train_batch_size=8, **QUIET)
+    trainer = SentenceTransformerTrainer(model=encoder, args=arguments, train_dataset=data, loss=make(encoder))
     if monitor is not None:
         monitor.attach(trainer)
     trainer.train()
@@ -281,9 +269,7 @@ def sentence_trainer(folder, make, steps, size=8, monitor=None):
 
 
 def matryoshka(model):
-    from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
-
-    return MatryoshkaLoss(model, MultipleNegativesRankingLoss(model), [16, 8, 4])
+    return losses.MatryoshkaLoss(model, losses.MultipleNegativesRankingLoss(model), [16, 8, 4])
 
 
 def cut_at_random(model):
@@ -293,28 +279,24 @@ def cut_at_random(model):
 
 
 def adaptive(model):
-    from sentence_transformers.sentence_transformer.losses import AdaptiveLayerLoss, MultipleNegativesRankingLoss
-
-    return AdaptiveLayerLoss(model, MultipleNegativesRankingLoss(model))
+    return losses.AdaptiveLayerLoss(model, losses.MultipleNegativesRankingLoss(model))
 
 
 def cached(model):
-    from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
-
-    return CachedMultipleNegativesRankingLoss(model, mini_batch_size=4)
+    return losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=4)
 
 
 @pytest.mark.filterwarnings("ignore:The model's embedding dimension")
 @pytest.mark.parametrize("make", [matryoshka, cut_at_random, adaptive, cached])
-def test_losses_of_several_widths_and_layers_are_measured_at_the_full_vectors(make, tmp_path):
+def test_losses_of_several_widths_and_layers_are_measured_at_the_full_vectors(make, bert, tmp_path):
     sizes = []
     monitor = IsotropyMonitor({"size": lambda x: sizes.append(tuple(x.shape)) or x.mean()}, every=1)
-    watched = sentence_trainer(tmp_path, make, 3, monitor=monitor)
+    watched, plain = sentence_trainer(bert, tmp_path, make, monitor), sentence_trainer(bert, tmp_path, make)
     assert sizes == [(16, 16)] * 3  # two columns of eight texts, sixteen dimensions
-    assert torch.equal(tiny.weights(watched.model), tiny.weights(sentence_trainer(tmp_path, make, 3).model))
+    assert torch.equal(tiny.weights(watched.model), tiny.weights(plain.model))
 
 
-def _two_ranks(every_rank):
+def _two_ranks():
     """Three steps, each by a monitor that goes on from what the first process saved of the one before."""
     folder = Path(tempfile.gettempdir()) / f"isonb-ranks-{os.getppid()}"
     folder.mkdir(exist_ok=True)
@@ -323,9 +305,8 @@ def _two_ranks(every_rank):
         monitor = IsotropyMonitor(every=1, stop=COLLAPSE, path=folder / "events.jsonl")
         if event is not None:
             monitor.load_state_dict(torch.load(folder / f"{step - 1}.pt"))
-        sick = rank == 1 and (every_rank or step > 1)
         flat, round_ = torch.ones(6, 4), torch.randn(6, 4, generator=torch.Generator().manual_seed(step))
-        event = monitor.observe(flat if sick else round_, step)
+        event = monitor.observe(flat if rank == 1 and step > 1 else round_, step)
         kinds.append(event.kind)
         if rank == 0:
             torch.save(monitor.state_dict(), folder / f"{step}.pt")
@@ -333,35 +314,14 @@ def _two_ranks(every_rank):
     return kinds, event.reason, str(folder / "events.jsonl")
 
 
-@pytest.mark.parametrize("every_rank", [True, False])
-def test_a_gate_that_closes_on_one_process_closes_for_all_and_one_writes(every_rank):
-    report = gloo.run(_two_ranks, every_rank)
-    want = ["measured", "stopped", "stopped"] if every_rank else ["measured", "measured", "stopped"]
-    assert [kinds for kinds, _, _ in report] == [want, want]
+def test_a_gate_that_closes_on_one_process_closes_for_all_and_one_writes():
+    report = gloo.run(_two_ranks)
+    assert [kinds for kinds, _, _ in report] == [["measured", "measured", "stopped"]] * 2
     assert report[0][1].endswith("2 times in a row, on process 1 of 2")
     file = Path(report[0][2])
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     shutil.rmtree(file.parent)
     assert [line["step"] for line in lines] == [1, 2, 3]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "size", "points"), [("t5", 2, "mean"), ("vit", 1, "cls")])
-def test_a_thousand_steps_end_none_that_should_not(kind, size, points, tmp_path):
-    trainer = trainer_of(kind, tmp_path, 1000, size)
-    gates = COLLAPSE if size > 1 else [*COLLAPSE, Gate("isoscore_unbiased", low=0.5)]  # of one row nothing is defined
-    monitor = IsotropyMonitor(every=1, stop=gates, pooling=Pooling(points)).attach(trainer)
-    trainer.train()
-    assert (trainer.state.global_step, len(monitor.events)) == (1000, 1000)
-
-
-def test_vectors_that_are_nan_end_nothing(tmp_path):
-    trainer = trainer_of("plain", tmp_path)
-    torch.nn.init.constant_(trainer.model.vectors.weight, torch.nan)
-    monitor = IsotropyMonitor(every=1, stop=COLLAPSE, module="vectors").attach(trainer)
-    trainer.train()
-    assert trainer.state.global_step == 4
-    assert "must be finite" in monitor.events[-1].undefined["isoscore_unbiased"]
 
 
 def test_a_named_model_of_images_without_layers_is_read():

@@ -36,16 +36,10 @@ def test_mteb_scores_what_is_scored_by_hand(transformed, rows, whitening):
 
     class Local(AbsTaskSTS):
         metadata = TaskMetadata(
-            name="Local",
-            dataset={"path": "local/none", "revision": "0"},
-            description="Rows of this test.",
-            type="STS",
-            category="t2t",
-            modalities=["text"],
-            eval_splits=["test"],
-            eval_langs=["eng-Latn"],
+            name="Local", description="Rows of this test.", type="STS", category="t2t", modalities=["text"],
+            dataset={"path": "local/none", "revision": "0"}, eval_splits=["test"], eval_langs=["eng-Latn"],
             main_score="cosine_spearman",
-        )
+        )  # fmt: skip
 
         def load_data(self, **kwargs):
             columns = {name: list(rows[name]) for name in ("sentence1", "sentence2", "score")}

@@ -1,7 +1,6 @@
 """sentence-transformers with a penalty, with SoftDecay, and whitened models that load without isonb."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -10,29 +9,14 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.modules import Router
-from sentence_transformers.sentence_transformer.losses import (
-    AdaptiveLayerLoss,
-    BatchAllTripletLoss,
-    CachedGISTEmbedLoss,
-    CachedMultipleNegativesRankingLoss,
-    CachedMultipleNegativesSymmetricRankingLoss,
-    CoSENTLoss,
-    GlobalOrthogonalRegularizationLoss,
-    MatryoshkaLoss,
-    MegaBatchMarginLoss,
-    MultipleNegativesRankingLoss,
-)
+from sentence_transformers.sentence_transformer import losses
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from isonb.errors import InputError, PrecisionWarning
 from isonb.integrations.sentence_transformers import IsotropyLoss, TokenSoftDecay, append_transform, dense
-from isonb.losses import (
-    CosRegLoss,
-    GORLoss,
-    IStarLoss,
-    PersistentEntropyLoss,
-)
+from isonb.losses import CosRegLoss, GORLoss, IStarLoss, PersistentEntropyLoss
 from isonb.models.catalogue import EMBEDDED, embedded_folder
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
@@ -61,153 +45,134 @@ def make(folder):
     return SentenceTransformer(modules=[encoder, Pooling(encoder.get_embedding_dimension())], device="cpu")
 
 
+COLUMNS = TEXTS[:6], TEXTS[6:12]
+
+
 def features(model, *columns):
-    return [model.preprocess(list(texts)) for texts in columns]
+    return [model.preprocess(list(texts)) for texts in columns or COLUMNS]
 
 
-@pytest.mark.parametrize("kind", [MultipleNegativesRankingLoss, CoSENTLoss])
-def test_the_loss_is_the_inner_loss_plus_the_mean_penalty_of_the_columns(folder, kind):
-    model = make(folder).train()
-    inner = kind(model)
-    columns = TEXTS[:6], TEXTS[6:12]
-    labels = torch.linspace(0, 1, 6)
-    parts = IsotropyLoss(model, inner, CosRegLoss(), weight=0.5)(features(model, *columns), labels)
-    first, second = (model(column)["sentence_embedding"] for column in features(model, *columns))
-    torch.testing.assert_close(parts["task"], inner(features(model, *columns), labels))
-    torch.testing.assert_close(parts["isonb_penalty"], 0.5 * (CosRegLoss()(first) + CosRegLoss()(second)) / 2)
+def mean_penalty(model, *columns):
+    """The mean of CosReg over the vectors of each column."""
+    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
+    return sum(CosRegLoss()(item) for item in vectors) / len(vectors)
+
+
+@pytest.fixture
+def model(folder):
+    return make(folder).train()
+
+
+@pytest.mark.parametrize("kind", [MultipleNegativesRankingLoss, losses.CoSENTLoss])
+def test_the_loss_is_the_inner_loss_plus_the_mean_penalty_of_the_columns(model, kind):
+    inner, labels = kind(model), torch.linspace(0, 1, 6)
+    parts = IsotropyLoss(model, inner, CosRegLoss(), weight=0.5)(features(model), labels)
+    torch.testing.assert_close(parts["task"], inner(features(model), labels))
+    torch.testing.assert_close(parts["isonb_penalty"], 0.5 * mean_penalty(model))
     sum(parts.values()).backward()
     assert all(bool(weight.grad.any()) for name, weight in model.named_parameters() if "pooler" not in name)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])
-def test_the_penalty_is_what_the_library_computes_of_the_columns(folder, columns):
+def test_the_penalty_is_what_the_library_computes_of_the_columns(model, columns):
     """GOR acts within a column there: the cosine of a pair's two sentences is not to fall."""
-    model = make(folder).train()
     texts = [TEXTS[start : start + 8] for start in range(0, 8 * columns, 8)]
-    inner = MultipleNegativesRankingLoss(model) if columns > 1 else GlobalOrthogonalRegularizationLoss(model)
+    inner = MultipleNegativesRankingLoss(model) if columns > 1 else losses.GlobalOrthogonalRegularizationLoss(model)
     parts = IsotropyLoss(model, inner, GORLoss())(features(model, *texts))
-    golden = GlobalOrthogonalRegularizationLoss(model)(features(model, *texts))
+    golden = losses.GlobalOrthogonalRegularizationLoss(model)(features(model, *texts))
     torch.testing.assert_close(parts["isonb_penalty"], sum(golden.values()))
 
 
 def matryoshka(model, loss):
-    return MatryoshkaLoss(model, loss, [8, 4], [1.0, 0.5])
+    return losses.MatryoshkaLoss(model, loss, [8, 4], [1.0, 0.5])
 
 
 def adaptive(model, loss):
-    return AdaptiveLayerLoss(model, loss, kl_temperature=0)
+    return losses.AdaptiveLayerLoss(model, loss, kl_temperature=0)
 
 
 @pytest.mark.parametrize("wrap", [matryoshka, adaptive, lambda model, loss: adaptive(model, matryoshka(model, loss))])
-def test_around_another_loss_the_penalty_sees_the_full_vectors_of_the_last_layer(folder, wrap):
-    model = make(folder).train()
-    columns = TEXTS[:6], TEXTS[6:12], TEXTS[12:18]
+def test_around_another_loss_the_penalty_sees_the_full_vectors_of_the_last_layer(model, wrap):
+    columns = *COLUMNS, TEXTS[12:18]
     inner = wrap(model, MultipleNegativesRankingLoss(model))
     parts = IsotropyLoss(model, inner, CosRegLoss())(features(model, *columns))
-    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
-    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(item) for item in vectors) / 3)
+    torch.testing.assert_close(parts["isonb_penalty"], mean_penalty(model, *columns))
     torch.testing.assert_close(parts["task"], inner(features(model, *columns), None))
 
 
-def test_inside_matryoshka_the_penalty_sees_each_width(folder):
-    model = make(folder).train()
-    columns = TEXTS[:6], TEXTS[6:12]
+def test_inside_matryoshka_the_penalty_sees_each_width(model):
     loss = matryoshka(model, IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss(), weight=2.0))
-    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
+    vectors = [model(column)["sentence_embedding"] for column in features(model)]
     cut = {d: [torch.nn.functional.normalize(item[:, :d], dim=-1) for item in vectors] for d in (8, 4)}
     penalty = {d: sum(CosRegLoss()(entry) for entry in both) / 2 for d, both in cut.items()}
-    task = matryoshka(model, MultipleNegativesRankingLoss(model))(features(model, *columns), None)
-    total = loss(features(model, *columns), None)
+    task = matryoshka(model, MultipleNegativesRankingLoss(model))(features(model), None)
+    total = loss(features(model), None)
     torch.testing.assert_close(total, task + 2 * (penalty[8] + 0.5 * penalty[4]))
     total.backward()
     assert bool(model[0].auto_model.encoder.layer[0].output.dense.weight.grad.any())
 
 
-def test_inside_adaptive_layers_the_penalty_sees_each_layer(folder):
-    model = make(folder).train()
-    columns = TEXTS[:6], TEXTS[6:12]
-    plain = adaptive(model, MultipleNegativesRankingLoss(model))(features(model, *columns), None)
+def test_inside_adaptive_layers_the_penalty_sees_each_layer(model):
+    plain = adaptive(model, MultipleNegativesRankingLoss(model))(features(model), None)
     loss = adaptive(model, IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss()))
-    values = [model(column) for column in features(model, *columns)]
-    last = sum(CosRegLoss()(item["sentence_embedding"]) for item in values) / 2
-    states = [model[0].auto_model(**column, output_hidden_states=True).hidden_states for column in (
-        {key: row[key] for key in ("input_ids", "attention_mask")} for row in features(model, *columns))]  # fmt: skip
-    masks = [element["attention_mask"].unsqueeze(-1) for element in values]
-    earlier = sum(
-        CosRegLoss()((state[0] * mask).sum(1) / mask.sum(1)) for state, mask in zip(states, masks, strict=True)
-    )
-    torch.testing.assert_close(loss(features(model, *columns), None), plain + last + earlier / 2)
+    earlier = 0
+    for row in features(model):
+        inputs = {key: row[key] for key in ("input_ids", "attention_mask")}
+        state, mask = model[0].auto_model(**inputs, output_hidden_states=True).hidden_states[0], row["attention_mask"]
+        earlier += CosRegLoss()((state * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True))
+    torch.testing.assert_close(loss(features(model), None), plain + mean_penalty(model) + earlier / 2)
 
 
 def test_a_model_of_static_vectors_has_columns_too():
     text = AutoTokenizer.from_pretrained(embedded_folder(EMBEDDED["minilm"])[0]).backend_tokenizer
     model = SentenceTransformer(modules=[StaticEmbedding(text, embedding_dim=8)], device="cpu").train()
-    columns = TEXTS[:6], TEXTS[6:12]
-    parts = IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())(features(model, *columns))
-    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
-    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(item) for item in vectors) / 2)
+    parts = IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())(features(model))
+    torch.testing.assert_close(parts["isonb_penalty"], mean_penalty(model))
 
 
-def test_half_weights_are_warned_of(folder):
-    model = make(folder).half()
+def test_half_weights_are_warned_of(model):
     with pytest.warns(PrecisionWarning, match=r"weights in torch.float16 are trained without a float32 copy"):
-        IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())
+        IsotropyLoss(model.half(), MultipleNegativesRankingLoss(model), CosRegLoss())
 
 
-def test_labels_reach_a_penalty_that_asks_for_them(folder):
-    model, labels = make(folder).train(), torch.arange(12) % 2
-    loss = IsotropyLoss(model, BatchAllTripletLoss(model), PersistentEntropyLoss(select=False))
-    parts = loss(features(model, TEXTS[:12]), labels)
+def test_labels_reach_a_penalty_that_asks_for_them(model):
+    labels, penalty = torch.arange(12) % 2, PersistentEntropyLoss(select=False)
+    loss = IsotropyLoss(model, losses.BatchAllTripletLoss(model), penalty)
     vectors = model(features(model, TEXTS[:12])[0])["sentence_embedding"]
-    torch.testing.assert_close(parts["isonb_penalty"], PersistentEntropyLoss(select=False)(vectors, labels))
+    torch.testing.assert_close(loss(features(model, TEXTS[:12]), labels)["isonb_penalty"], penalty(vectors, labels))
 
 
-def test_evaluation_leaves_the_penalty_out_and_hooks_are_removed(folder):
-    model = make(folder).eval()
+def test_evaluation_leaves_the_penalty_out_and_hooks_are_removed(model):
     loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), IStarLoss())
-    assert list(loss(features(model, TEXTS[:4], TEXTS[4:8]))) == ["task"]
+    model.eval()
+    assert list(loss(features(model))) == ["task"]
     assert not model._forward_hooks
-
-
-def cached_in_matryoshka(model):
-    return matryoshka(model, CachedMultipleNegativesRankingLoss(model))
 
 
 @pytest.mark.filterwarnings("ignore:The CachedMultipleNegativesSymmetricRankingLoss is deprecated")
 @pytest.mark.parametrize(
-    "kind",
+    ("kind", "advice"),
     [
-        CachedMultipleNegativesRankingLoss,
-        CachedMultipleNegativesSymmetricRankingLoss,
-        lambda model: CachedGISTEmbedLoss(model, model),
-        MegaBatchMarginLoss,
-        cached_in_matryoshka,
+        (losses.CachedMultipleNegativesRankingLoss, "Take Multiple"),
+        (losses.CachedMultipleNegativesSymmetricRankingLoss, "Take Multiple"),
+        (lambda model: losses.CachedGISTEmbedLoss(model, model), "Take GIST"),
+        (losses.MegaBatchMarginLoss, "Pass use_mini_batched_version=False to Mega"),
+        (lambda model: matryoshka(model, losses.CachedMultipleNegativesRankingLoss(model)), "Take Multiple"),
     ],
 )
-def test_a_loss_that_builds_its_graph_later_is_refused_at_once(folder, kind):
-    model = make(folder).train()
-    with pytest.raises(
-        InputError, match=r"the loss must build the graph of the vectors; got .*, which builds it in"
-    ) as error:
+def test_a_loss_that_builds_its_graph_later_is_refused_at_once(model, kind, advice):
+    message = rf"the loss must build the graph of the vectors; got .*, which builds it in .*{advice}"
+    with pytest.raises(InputError, match=message):
         IsotropyLoss(model, kind(model), CosRegLoss())
-    plain = "Pass use_mini_batched_version=False to Mega" if kind is MegaBatchMarginLoss else "Take (Multiple|GIST)"
-    assert re.search(plain, str(error.value))
-    uncached = MegaBatchMarginLoss(model, use_mini_batched_version=False)
-    assert "isonb_penalty" in IsotropyLoss(model, uncached, CosRegLoss())(features(model, TEXTS[:4], TEXTS[4:8]))
+    uncached = losses.MegaBatchMarginLoss(model, use_mini_batched_version=False)
+    assert "isonb_penalty" in IsotropyLoss(model, uncached, CosRegLoss())(features(model))
 
 
-def test_the_trainer_logs_the_penalty_apart(folder, tmp_path):
-    model = make(folder)
+def test_the_trainer_logs_the_penalty_apart(model, tmp_path):
     data = Dataset.from_dict({"anchor": TEXTS[:16], "positive": TEXTS[16:32]})
+    options = {"max_steps": 2, "logging_steps": 1, "per_device_train_batch_size": 8, "use_cpu": True}
     args = SentenceTransformerTrainingArguments(
-        str(tmp_path),
-        max_steps=2,
-        logging_steps=1,
-        per_device_train_batch_size=8,
-        use_cpu=True,
-        report_to=[],
-        save_strategy="no",
-        disable_tqdm=True,
+        str(tmp_path), report_to=[], save_strategy="no", disable_tqdm=True, **options
     )
     loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), IStarLoss(2.0))
     trainer = SentenceTransformerTrainer(model=model, args=args, train_dataset=data, loss=loss)
@@ -219,15 +184,10 @@ def test_the_trainer_logs_the_penalty_apart(folder, tmp_path):
 
 LOAD_ELSEWHERE = """
 import json, sys
-class Block:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "isonb":
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Block())
+sys.modules["isonb"] = None
 from sentence_transformers import SentenceTransformer
 texts, *folders = json.loads(sys.argv[1])
 print(json.dumps([SentenceTransformer(folder, device="cpu").encode(texts).tolist() for folder in folders]))
-assert "isonb" not in sys.modules
 """
 
 

@@ -4,22 +4,6 @@ import torch
 from support import normal
 
 from isonb.integrations.union import carrying, penalty_gradients, rehearsal
-from isonb.measures.isoscore import isoscore
-
-
-def test_carried_gradients_add_up_to_the_gradient_of_the_union():
-    weight = normal(5, 4).requires_grad_()
-    parts = [normal(n, 5, seed=n) for n in (3, 6, 1)]
-
-    def penalty(points, labels):
-        return 1 - isoscore(points)
-
-    want = torch.autograd.grad(penalty(torch.cat(parts) @ weight, None), weight)[0]
-    value, gradients = penalty_gradients(penalty, [(part @ weight, None) for part in parts])
-    carrier = sum(carrying(part @ weight, gradient) for part, gradient in zip(parts, gradients, strict=True))
-    assert carrier.item() == 0
-    torch.testing.assert_close(torch.autograd.grad(carrier, weight)[0], want, rtol=1e-12, atol=1e-14)
-    torch.testing.assert_close(value, penalty(torch.cat(parts) @ weight, None))
 
 
 def test_half_precision_points_get_a_float32_gradient_that_does_not_underflow():

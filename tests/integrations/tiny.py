@@ -4,20 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import (
-    AlbertConfig,
-    AlbertForSequenceClassification,
-    BertConfig,
-    BertForSequenceClassification,
-    DistilBertConfig,
-    DistilBertForSequenceClassification,
-    GPT2Config,
-    GPT2ForSequenceClassification,
-    PreTrainedModel,
-    RobertaConfig,
-    RobertaForSequenceClassification,
-    Trainer,
-)
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel, Trainer
 
 from isonb.integrations.trainer import IsotropyTrainerMixin
 
@@ -41,24 +28,16 @@ class IsotropyTrainer(IsotropyTrainerMixin, Trainer):
 def model(kind: str = "bert", dropout: float = 0.0, seed: int = 0) -> PreTrainedModel:
     """A float64 sequence classifier with random weights and two layers."""
     torch.manual_seed(seed)
-    off = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    if kind == "bert":
-        network = BertForSequenceClassification(BertConfig(**SIZE, **off))
-    elif kind == "roberta":
-        network = RobertaForSequenceClassification(RobertaConfig(**SIZE, **off))
-    elif kind == "albert":
-        network = AlbertForSequenceClassification(
-            AlbertConfig(**SIZE, **off, embedding_size=8, classifier_dropout_prob=0.0)
-        )
-    elif kind == "distilbert":
-        size = {"dim": 8, "n_layers": 2, "n_heads": 2, "hidden_dim": 16, "max_position_embeddings": 32}
-        off = {"dropout": dropout, "attention_dropout": dropout, "seq_classif_dropout": dropout}
-        network = DistilBertForSequenceClassification(DistilBertConfig(vocab_size=40, num_labels=2, **size, **off))
-    else:
-        size = {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 32, "bos_token_id": 1, "eos_token_id": 1}
-        off = {"resid_pdrop": dropout, "embd_pdrop": dropout, "attn_pdrop": dropout}
-        network = GPT2ForSequenceClassification(GPT2Config(vocab_size=40, num_labels=2, pad_token_id=0, **size, **off))
-    return network.double()
+    off = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    more: dict[str, dict[str, Any]] = {
+        "albert": {"embedding_size": 8, "classifier_dropout_prob": 0.0},
+        "distilbert": dict.fromkeys(("dropout", "attention_dropout", "seq_classif_dropout"), dropout)
+        | {"hidden_dim": 16},
+        "gpt2": dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), dropout)
+        | {"bos_token_id": 1, "eos_token_id": 1},
+    }
+    config = AutoConfig.for_model(kind, **SIZE, **more.get(kind, {}), **dict.fromkeys(off, dropout))
+    return AutoModelForSequenceClassification.from_config(config).double()
 
 
 def sentences(count: int = 16, longest: int = 6, seed: int = 1) -> list[dict[str, Tensor]]:
@@ -99,3 +78,8 @@ def arguments(folder: Any, **changes: Any) -> dict[str, Any]:
 def weights(trained: torch.nn.Module) -> Tensor:
     """Every parameter in one vector."""
     return torch.cat([weight.detach().flatten() for weight in trained.parameters()])
+
+
+def hooks(network: torch.nn.Module) -> int:
+    """How many forward hooks hang on a model."""
+    return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in network.modules())
