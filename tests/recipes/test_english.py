@@ -8,17 +8,17 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import english
 import pytest
-from english import SIZES, SPLITS, TASKS
+from english import suite as recipe
+from english.suite import SIZES, SPLITS, TASKS
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.tree import DecisionTreeClassifier
 
 from isonb_lab.data import tasks as shipped
 
-suite = functools.cache(english.suite)  # rows are only read here
-CLASSIFIED = [name for name, task in TASKS.items() if task.kind == "classification"]
+suite = functools.cache(recipe.suite)  # rows are only read here
+CLASSIFIED = [name for name, task in TASKS.items() if task.labels]
 
 
 def texts(row: dict) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from english import SPLITS, TASKS, suite
+from english.suite import SPLITS, TASKS, suite
 
 OUT = Path(__file__).parents[2] / "isonb_lab" / "data" / "english.parquet"
 

@@ -13,17 +13,6 @@ from english.draw import GIVING, ONE_PLACE, TWO_PLACE, Draw
 from english.grammar import NP, Clause, Wording, clause_words, finish, np_words, say, verb_words
 from english.lexicon import NOUNS, PLACES, TIMES, VERBS, Noun
 
-__all__ = [
-    "PHENOMENA",
-    "agreement",
-    "argument_structure",
-    "determiners",
-    "distant_agreement",
-    "judged",
-    "reflexives",
-    "word_order",
-]
-
 NEAR = ("near", "behind", "beside", "with", "without")
 PERSONAL = [
     v for v in TWO_PLACE if v.subject == v.object == "person" and v.lemma not in ("contact", "visit", "meet", "greet")

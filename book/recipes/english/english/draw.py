@@ -11,8 +11,6 @@ from typing import TypeVar
 from english.grammar import NP, Clause, Wording, share
 from english.lexicon import ADJECTIVES, MANNERS, NOUNS, PLACES, TIMES, VERBS, Noun, Verb, Word
 
-__all__ = ["Draw"]
-
 T = TypeVar("T")
 SINGULAR = ("the", "a", "the", "this", "that")
 PLURAL = ("the", "some", "two", "these", "those", "three")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from english.grammar import NP, Clause
 
-__all__ = ["DOWN", "WEAKER", "entails"]
-
 # which determiners follow from which, besides themselves ("all" and "every" presuppose that there are some;
 # "three" means at least three)
 WEAKER = {

@@ -12,8 +12,6 @@ from typing import Any
 
 from english.lexicon import Noun, Verb, Word, article
 
-__all__ = ["NP", "Clause", "Wording", "finish", "np_words", "put", "say", "share", "verb_words"]
-
 SHARES = ("train", "train", "train", "validation", "test")
 
 

@@ -13,28 +13,13 @@ from dataclasses import dataclass, replace
 from english.draw import ONE_PLACE, TWO_PLACE, Draw
 from english.entailment import entails
 from english.grammar import Clause, Wording, clause_words, finish, np_words, put, say
-from english.lexicon import MANNERS, NOUNS, PLACES, TIMES, VERBS, Verb, Word
-from english.pairs import changed, reworded
+from english.lexicon import NOUNS, VERBS, Verb
+from english.pairs import MODIFIERS, changed, reworded
 from english.words import FACTIVE
-
-__all__ = [
-    "INFERENCES",
-    "Case",
-    "coordination",
-    "hedges",
-    "hypernyms",
-    "modifiers",
-    "polarity",
-    "quantifiers",
-    "relatives",
-    "reports",
-    "roles",
-]
 
 SAME_KIND = [v for v in TWO_PLACE if v.subject == v.object]
 THATS = [v for v in VERBS if v.object == "that"]
 FACTS = {f.split("/")[0] for f in FACTIVE.split()}
-OPTIONS: dict[str, Sequence[Word]] = {"manner": MANNERS, "place": PLACES, "time": TIMES}
 
 
 @dataclass(frozen=True)
@@ -94,7 +79,7 @@ def modifiers(draw: Draw, entailed: bool) -> Case:
         more = replace(clause, agent=replace(clause.agent, adjective=draw.adjective(clause.agent.noun)))
     else:
         without = put(clause, where, None)
-        more = put(clause, where, draw.pick(OPTIONS[where]))
+        more = put(clause, where, draw.pick(MODIFIERS[where]))
     return _case(draw, *((more, without) if draw.chance(0.5) else (without, more)))
 
 

@@ -6,20 +6,6 @@ from dataclasses import dataclass
 
 from english import words
 
-__all__ = [
-    "ADJECTIVES",
-    "MANNERS",
-    "NOUNS",
-    "PLACES",
-    "TIMES",
-    "VERBS",
-    "Noun",
-    "Verb",
-    "Word",
-    "article",
-    "vocabulary",
-]
-
 
 @dataclass(frozen=True)
 class Word:
@@ -137,21 +123,3 @@ ADJECTIVES = {line.split(": ")[0]: _groups(line.split(": ")[1]) for line in _lin
 MANNERS = _groups(words.MANNERS)
 PLACES = _phrases(words.PLACES)
 TIMES = _phrases(words.TIMES)
-
-
-def vocabulary() -> set[str]:
-    """Every different lemma and phrase word of the tables, without inflected forms.
-
-    >>> len(vocabulary()) > 500
-    True
-    """
-    groups: list[Word] = [
-        *NOUNS.values(),
-        *VERBS,
-        *MANNERS,
-        *PLACES,
-        *TIMES,
-        *(a for group in ADJECTIVES.values() for a in group),
-    ]
-    names = words.MALE_NAMES.split() + words.FEMALE_NAMES.split()
-    return {part for word in groups for part in word.lemma.split()} | set(names)

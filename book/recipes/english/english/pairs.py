@@ -9,8 +9,7 @@ from english.grammar import NP, Clause, put, say
 from english.lexicon import ADJECTIVES, MANNERS, NOUNS, PLACES, TIMES, VERBS, Noun, Word
 from english.words import NEAR_VERBS
 
-__all__ = ["changed", "components", "likeness", "near_miss", "paraphrase", "reworded", "similar"]
-
+MODIFIERS = {"manner": MANNERS, "place": PLACES, "time": TIMES}
 WEIGHTS = {"agent": 2.0, "verb": 2.0, "patient": 2.0, "recipient": 1.0}  # every modifier counts 0.5
 NEAR = [set(group.split()) for group in NEAR_VERBS.split("|")]
 FRAMES = (*TWO_PLACE, *TWO_PLACE, *TWO_PLACE, *GIVING, *GIVING, *ONE_PLACE)
@@ -24,17 +23,10 @@ def components(clause: Clause) -> dict[str, str]:
     """
     result = {"verb": clause.verb.concept}
     for role in ("agent", "patient", "recipient"):
-        np: NP | None = getattr(clause, role)
-        if np is not None:
-            result[role] = np.noun.concept
-            result[role + " number"] = np.det + ("+" if np.plural else "")
-            if np.adjective:
-                result[role + " adjective"] = np.adjective.concept
-    for role in ("manner", "place", "time"):
-        word: Word | None = getattr(clause, role)
-        if word is not None:
-            result[role] = word.concept
-    return result
+        if np := getattr(clause, role):
+            result |= {role: np.noun.concept, f"{role} number": np.det + ("+" if np.plural else "")}
+            result |= {f"{role} adjective": np.adjective.concept} if np.adjective else {}
+    return result | {role: word.concept for role in MODIFIERS if (word := getattr(clause, role))}
 
 
 def reworded(draw: Draw, clause: Clause, rate: float) -> Clause:
@@ -52,12 +44,9 @@ def reworded(draw: Draw, clause: Clause, rate: float) -> Clause:
         kind = next((k for k in (old.noun.lemma, *old.noun.kinds) if k in ADJECTIVES), "")
         return replace(old, noun=noun, adjective=other(old.adjective, ADJECTIVES.get(kind, [])))
 
-    same = [
-        v
-        for v in VERBS
-        if (v.concept, v.object, v.subject) == (clause.verb.concept, clause.verb.object, clause.verb.subject)
-    ]
-    verb = draw.pick(same) if draw.chance(rate) else clause.verb
+    old = clause.verb
+    same = [v for v in VERBS if (v.concept, v.object, v.subject) == (old.concept, old.object, old.subject)]
+    verb = draw.pick(same) if draw.chance(rate) else old
     agent = np(clause.agent)
     assert agent is not None
     manner = other(clause.manner, MANNERS)
@@ -85,10 +74,9 @@ def changed(draw: Draw, clause: Clause, role: str) -> Clause:
         assert np.adjective is not None
         near_words = [a for a in ADJECTIVES[clause.verb.subject] if a.concept != np.adjective.concept]
         return replace(clause, agent=replace(np, adjective=draw.pick(near_words)))
-    if role in ("manner", "place", "time"):
-        options: list[Word] = {"manner": MANNERS, "place": PLACES, "time": TIMES}[role]
+    if role in MODIFIERS:
         old_word: Word = getattr(clause, role)
-        return put(clause, role, draw.pick([o for o in options if o.concept != old_word.concept]))
+        return put(clause, role, draw.pick([word for word in MODIFIERS[role] if word.concept != old_word.concept]))
     old_np: NP = getattr(clause, role)
     noun = draw.noun(old_np.noun.kinds[-1], [p.noun for p in clause.participants])
     return put(clause, role, replace(old_np, noun=noun))
@@ -96,8 +84,8 @@ def changed(draw: Draw, clause: Clause, role: str) -> Clause:
 
 def roles(clause: Clause) -> list[str]:
     """What :func:`changed` can change here."""
-    results = ["verb", "polarity"] + [r for r in ("agent", "patient", "recipient") if getattr(clause, r) is not None]
-    results += [r for r in ("manner", "place", "time") if getattr(clause, r) is not None]
+    results = ["verb", "polarity"]
+    results += [role for role in ("agent", "patient", "recipient", *MODIFIERS) if getattr(clause, role) is not None]
     results += ["adjective"] if clause.agent.adjective else []
     if clause.patient and clause.verb.subject == clause.verb.object:
         results += ["swap"] * 4
@@ -117,16 +105,11 @@ def paraphrase(draw: Draw, label: int) -> tuple[str, str] | None:
     clause = draw.clause(FRAMES, modifiers=0.6, negated=draw.chance(0.3))
     other = reworded(draw, clause, 0.75 if label else 0.35)
     if not label:
-        other = near_miss(draw, other)
+        other = changed(draw, other, draw.pick(roles(other)))
         if not draw.owns(other):
             return None
     first, second = say(clause, draw.wording(clause)), say(other, draw.wording(other))
     return (first, second) if first != second else None
-
-
-def near_miss(draw: Draw, clause: Clause) -> Clause:
-    """The clause with one thing changed."""
-    return changed(draw, clause, draw.pick(roles(clause)))
 
 
 def likeness(first: Clause, second: Clause) -> float:

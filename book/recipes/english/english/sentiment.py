@@ -8,10 +8,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
+from english import words
 from english.draw import Draw
 from english.grammar import SHARES, finish
-
-__all__ = ["judgement", "opinion", "review"]
 
 DOMAINS = {
     "film": ["acting", "plot", "soundtrack", "script", "ending", "dialogue", "lighting", "camera", "opening"],
@@ -21,58 +20,7 @@ DOMAINS = {
     "concert": ["music", "singing", "orchestra", "staging", "overture", "pianist", "conductor", "hall", "encore"],
     "laptop": ["screen", "keyboard", "battery", "display", "design", "speaker", "manual", "charger", "case"],
 }
-GOOD = [
-    "superb",
-    "wonderful",
-    "excellent",
-    "brilliant",
-    "charming",
-    "delightful",
-    "impressive",
-    "memorable",
-    "pleasant",
-    "remarkable",
-    "outstanding",
-    "marvellous",
-    "lovely",
-    "fantastic",
-    "refreshing",
-    "splendid",
-    "terrific",
-    "appealing",
-    "enjoyable",
-    "perfect",
-    "satisfying",
-    "fabulous",
-    "admirable",
-    "inspiring",
-]
-BAD = [
-    "awful",
-    "terrible",
-    "dreadful",
-    "dull",
-    "disappointing",
-    "tedious",
-    "poor",
-    "horrible",
-    "bland",
-    "annoying",
-    "unpleasant",
-    "mediocre",
-    "forgettable",
-    "dismal",
-    "clumsy",
-    "pathetic",
-    "appalling",
-    "tiresome",
-    "weak",
-    "ghastly",
-    "irritating",
-    "shabby",
-    "hopeless",
-    "depressing",
-]
+GOOD, BAD = words.GOOD.split(), words.BAD.split()
 STRENGTH = ("", "", "really ", "quite ", "truly ", "simply ", "rather ")
 TURNED = ("not", "never", "hardly", "far from", "anything but", "not at all")
 # {b} is the verdict, {a} what it outweighs
@@ -82,10 +30,10 @@ JOINTS = {
 }
 
 
-def judgement(draw: Draw, good: bool, turned: bool, aspects: Sequence[str] = DOMAINS["film"]) -> str:
+def judgement(draw: Draw, good: bool, turned: bool, aspects: Sequence[str]) -> str:
     """What is said of one of the ``aspects``; ``turned``: by denying the opposite ("not dull").
 
-    >>> judgement(Draw("j"), True, False), judgement(Draw("j"), True, True)
+    >>> judgement(Draw("j"), True, False, DOMAINS["film"]), judgement(Draw("j"), True, True, DOMAINS["film"])
     ('the camera was marvellous', 'the ending was anything but ghastly')
     """
     aspect, word = _owned(draw, aspects, GOOD if good != turned else BAD)

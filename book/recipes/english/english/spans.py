@@ -10,8 +10,6 @@ from english.grammar import NP, Clause, finish, np_words, say
 from english.lexicon import PLACES, TIMES, Noun, Verb, Word
 from english.pairs import reworded
 
-__all__ = ["question", "story"]
-
 
 def story(draw: Draw) -> list[Clause]:
     """Four or five things that happened. The first is asked about: another has its verb, a third its agent.
