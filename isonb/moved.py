@@ -19,7 +19,7 @@ MOVED = {
     "isonb.lab.options": "isonb.options",
     "isonb.lab": "isonb_lab",
     "isonb.pages": "isonb_lab.pages",
-    "isonb.runtime.leash": "isonb_lab.runtime.leash",
+    "isonb.runtime.leash": "isonb_lab.runtime.supervised",
     "isonb.runtime.locks": "isonb_lab.runtime.locks",
     "isonb.runtime.places": "isonb_lab.places",
 }

@@ -2,6 +2,7 @@
 
 Each process that meets the name reads the file, so nothing has to be registered or installed. It may import modules
 that lie beside it, and read the files that its class lists as ``files``: a record's fingerprint of it covers both.
+Modules are found wherever an import stands, and are imported at once: a later import of a function meets the same.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import importlib
 import sys
 import traceback
 import types
+from collections.abc import Iterable, Iterator
+from modulefinder import ModuleFinder
 from pathlib import Path, PurePath
 
 from isonb.errors import fail
 from isonb.options import nearest, rules, shown
 from isonb_lab.methods.base import Method, MethodError
-from isonb_lab.methods.own_parts import digest, imported_modules, importing_from
+
+_HELPERS: set[str] = set()  # modules that were imported for some file
 
 
 def is_own(name: str) -> bool:
@@ -48,7 +53,7 @@ def own_method(name: str) -> type[Method]:
         fail(MethodError, "the file of a method must be there", why, "Correct the path.")
     kind = _loaded(PurePath(file).as_posix(), place, word, content)
     with contextlib.suppress(OSError):
-        if digest(content, kind.parts) == kind.sha256:
+        if _digest(content, kind.parts) == kind.sha256:
             return kind
     _loaded.cache_clear()  # a part has changed since it was read
     return _loaded(PurePath(file).as_posix(), place, word, content)
@@ -81,7 +86,7 @@ def _loaded(file: str, place: Path, word: str, content: bytes) -> type[Method]:
     if missing := [name for name in kind.files if not (kind.folder / name).is_file()]:
         fail(MethodError, f"the files of {word} must lie beside {file}", f"no {missing[0]}", "Correct its name.")
     kind.parts = (*parts.items(), *((name, kind.folder / name) for name in kind.files))
-    kind.sha256 = digest(content, kind.parts)
+    kind.sha256 = _digest(content, kind.parts)
     return kind
 
 
@@ -94,9 +99,9 @@ def _executed(file: str, place: Path, content: bytes) -> tuple[types.ModuleType,
     module.__file__ = file
     sys.modules[module.__name__] = module
     try:
-        with importing_from(place.parent):
+        with _importing_from(place.parent):
             exec(compile(content, file, "exec"), vars(module))
-            return module, imported_modules(content)
+            return module, _modules_beside(place)
     except (Exception, SystemExit) as error:  # whatever a file of somebody else may raise
         del sys.modules[module.__name__]
         places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
@@ -105,3 +110,41 @@ def _executed(file: str, place: Path, content: bytes) -> tuple[types.ModuleType,
             line, reason = error.lineno, error.msg
         got = f"{type(error).__name__}: {reason}" + ("" if line is None else f" in line {line}")
         raise MethodError(f"{file} must be a file that Python can import; got {got}. Correct it.") from error
+
+
+@contextlib.contextmanager
+def _importing_from(folder: Path) -> Iterator[None]:
+    """Modules beside a file can be imported, as in a script, and are read anew: they may have changed, or be others.
+
+    No compiled copy is left: Python would take it for the text where that changes within a second.
+    """
+    for name in _HELPERS:
+        sys.modules.pop(name, None)
+    _HELPERS.clear()
+    importlib.invalidate_caches()
+    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = wrote
+
+
+def _modules_beside(file: Path) -> dict[str, Path]:
+    """The modules in its folder that a file imports, by name, and those that they import; all of them imported."""
+    finder = ModuleFinder([str(file.parent)])
+    finder.run_script(str(file))
+    found = {name: Path(module.__file__) for name, module in finder.modules.items() if module.__file__}
+    del found["__main__"]
+    for name in found:
+        importlib.import_module(name)
+    _HELPERS.update(found)
+    return found
+
+
+def _digest(content: bytes, parts: Iterable[tuple[str, Path]]) -> str:
+    """sha256 of a file, or of it and all its parts by their names. OSError for a part that isn't there."""
+    code_digest = hashlib.sha256(content).hexdigest()
+    others = [f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for name, path in sorted(parts)]
+    return hashlib.sha256("\n".join([code_digest, *others]).encode()).hexdigest() if others else code_digest

@@ -3,11 +3,11 @@ r"""A batch: as many runs of a grid as fit some minutes, in processes that stay,
 For a machine that is lent for a while and has little installed: torch, transformers, safetensors, pandas and scipy with
 what these bring. Nothing runs in a notebook. After each run all records are packed into one file (a zip of
 ``records/<id>.json``), in one move, so that a batch that is cut off loses the runs that it is at and no others; the
-same call goes on from that file. What a grid reads is gathered before into pieces that travel with the code::
+same call goes on from that file. What a grid reads is gathered before into a file that travels with the code::
 
-    python book/recipes/lent_machine/batch.py evidence_dose --size full --bring brought --piece 30
+    python book/recipes/lent_machine/batch.py evidence_dose --size full --bring inputs.zip
     python book/recipes/lent_machine/batch.py evidence_dose --size full \
-        --brought brought --minutes 9 --processes 12 --pack dose.zip
+        --brought inputs.zip --minutes 9 --processes 12 --pack dose.zip
     python -m zipfile -e dose.zip runs/dose    # records for `isonb collect`, `isonb compare` and a recording
 """
 
@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import io
-import math
 import multiprocessing
 import os
 import shutil
@@ -25,10 +23,11 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from isonb.errors import InputError, fail, in_one_line
@@ -50,14 +49,12 @@ from isonb_lab.sweeps.grids import load_grid
 from isonb_lab.sweeps.inline import worker_pool
 from isonb_lab.sweeps.outcomes import Outcome, Report
 
-BROUGHT = "brought.zip"
 TRAVELS = (".json", ".txt", ".model", ".jinja", ".safetensors")  # of a model's folder
-MEGABYTE = 10**6
 LOOK_EVERY = 1.0  # seconds between two looks at the deadline
 
 
 class BatchError(InputError):
-    """A batch that can't begin: no minutes, a pack in use, pieces of no size, brought pieces that aren't whole."""
+    """A batch that can't begin: no minutes, a pack in use, a zip that isn't whole."""
 
 
 def batch(
@@ -73,8 +70,8 @@ def batch(
         processes: runs side by side, on one GPU or on as many cores.
         data: as in :func:`~isonb_lab.data.rows.load_task`.
 
-    Runs that failed before are done again, and those whose record is damaged, which is told and put into the folder
-    ``<pack>.damaged``. Raises :class:`BatchError` before anything starts.
+    Runs that failed before are done again, and those whose record is damaged, which is said. Raises
+    :class:`BatchError` before anything starts.
     """
     deadline, pack = time.monotonic() + 60 * minutes, Path(pack).resolve()
     if not minutes > 0 or processes < 1:
@@ -91,15 +88,18 @@ def batch(
                 for name in archive.namelist():
                     if Path(name).parent.name == "records" and not (records / Path(name).name).exists():
                         archive.extract(name, work)
-        damaged = _set_aside(records, pack.with_name(f"{pack.name}.damaged"))
-        finished = scan(records).complete()
+        found = scan(records)
+        for damage in found.damaged:
+            damage.path.unlink()
+            print(f"damaged   {damage.reason} Its run is done again.", flush=True)
+        finished = found.complete()
         ended = {name: Outcome(name, "skipped") for name in runs_by_id if name in finished}
         todo = [run for name, run in runs_by_id.items() if name not in ended]
         scratch = work / "scratch"  # for what runs put aside, and a killed batch may have left there
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         for outcome in _done(todo, min(processes, len(todo)), deadline, (str(records), data, str(scratch))):
-            ended[outcome.run_id] = outcome = dataclasses.replace(outcome, damaged=damaged.get(outcome.run_id, ""))
+            ended[outcome.run_id] = outcome
             replace(pack, _packed(records))
             print(f"{len(ended)} of {len(runs_by_id)}  {outcome}", flush=True)
         replace(pack, _packed(records))
@@ -107,29 +107,17 @@ def batch(
     return Report([ended.get(name) or Outcome(name, "stopped") for name in runs_by_id])
 
 
-def _set_aside(records: Path, aside: Path) -> dict[str, str]:
-    """Move damaged records where no run writes; why each is damaged, by its run. Their runs are done again."""
-    reasons = {}
-    for damage in scan(records).damaged:
-        aside.mkdir(exist_ok=True)
-        damage.path.replace(aside / damage.path.name)
-        reasons[damage.path.stem] = f"{damage.reason} It lies in {aside} now, and its run is done again."
-        print(f"damaged   {reasons[damage.path.stem]}", flush=True)
-    return reasons
-
-
 def _done(todo: Sequence[Planned], processes: int, deadline: float, where: tuple[Any, ...]) -> Iterator[Outcome]:
     """The outcomes of the runs as they end, until the deadline; what is under way then is ended.
 
-    A process that dies takes the others with it. The runs under way are done again, behind the others; a second time
-    they are not recorded.
+    A process that dies takes the others with it: the runs under way are not recorded.
     """
-    waiting, took, lost = list(todo), list[float](), set[str]()
+    waiting, took = list(todo), list[float]()
     while waiting and time.monotonic() < deadline:
         running: dict[Future[Outcome], tuple[Planned, float]] = {}
         with worker_pool(processes) as pool, contextlib.suppress(BrokenProcessPool), _ended_at_once():
             while True:
-                while waiting and len(running) < processes and deadline - time.monotonic() > _mean(took):
+                while waiting and len(running) < processes and deadline - time.monotonic() > fmean(took or [0.0]):
                     running[pool.submit(_outcome, waiting[0], *where)] = waiting[0], time.monotonic()
                     del waiting[0]
                 if not running or time.monotonic() > deadline:
@@ -139,15 +127,7 @@ def _done(todo: Sequence[Planned], processes: int, deadline: float, where: tuple
                     took.append(time.monotonic() - running.pop(future)[1])
                     yield outcome
         for run, _ in running.values():
-            if run.run_id in lost:
-                yield Outcome(run.run_id, "not recorded", "a process ended at it, twice")
-            else:
-                lost.add(run.run_id)
-                waiting.append(run)
-
-
-def _mean(seconds: Sequence[float]) -> float:
-    return sum(seconds) / len(seconds) if seconds else 0.0
+            yield Outcome(run.run_id, "not recorded", "a process ended while it ran")
 
 
 @contextlib.contextmanager
@@ -184,37 +164,35 @@ def _outcome(run: Planned, records: str, data: str | None, scratch: str) -> Outc
 
 
 def _packed(records: Path) -> bytes:
+    return _zipped({f"records/{path.name}": path for path in sorted(records.glob("*.json"))})
+
+
+def _zipped(files: Mapping[str, Path]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(records.glob("*.json")):
-            archive.write(path, f"records/{path.name}")
+        for name, file in files.items():
+            archive.write(file, name)
     return buffer.getvalue()
 
 
 @contextlib.contextmanager
-def _opened(file: Any) -> Iterator[zipfile.ZipFile]:
+def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(file) as archive:
             yield archive
     except (OSError, zipfile.BadZipFile) as error:
-        got = f"{in_one_line(error)} for {file if isinstance(file, Path) else BROUGHT}"
-        fail(BatchError, "a pack must be a whole zip", got, "Copy it, or all its pieces, again.")
+        fail(BatchError, "a pack must be a whole zip", f"{in_one_line(error)} for {file}", "Copy it again.")
 
 
-def export_inputs(
-    runs: Iterable[Planned], folder: str | Path, *, data: str | None = None, piece: float = 60.0
-) -> list[Path]:
-    """Gather the rows and encoders of runs in pieces of at most ``piece`` MB; what comes with isonb isn't among them.
+def export_inputs(runs: Iterable[Planned], target: Path, *, data: str | None = None) -> None:
+    """Gather the rows and encoders of runs in a zip, ``data/`` and ``models/`` in the hub's layouts.
 
-    ``folder`` gets ``brought.zip.00`` and so on: joined, they are a zip of ``data/`` and ``models/`` in the hub's
-    layouts. Raises :class:`BatchError` for pieces of no size, :class:`~isonb.runtime.tables.SourceError` for rows of
-    one's own files and where others don't lie in a folder, and what :func:`~isonb.models.locate.find` raises.
+    What comes with isonb isn't among them. Raises :class:`~isonb.runtime.tables.SourceError` for rows of one's own
+    files and where others don't lie in a folder, and what :func:`~isonb.models.locate.find` raises.
     """
     from isonb.models.locate import find
 
-    if not 1 <= piece * MEGABYTE < math.inf:
-        fail(BatchError, "piece must be a number of MB, of a byte or more", piece, "Leave it out for 60 MB.")
-    runs, buffer = list(runs), io.BytesIO()
+    runs = list(runs)
     files: dict[str, Path] = {}
     for name in sorted({run.config["model"] for run in runs if "model" in run.config}):
         if name in EMBEDDED and EMBEDDED[name].package == "isonb":
@@ -240,28 +218,14 @@ def export_inputs(
             got = f"those of {name} on the hub"
             fail(SourceError, "rows must lie in a folder to travel", got, "Name it by --data.")
         files |= {f"data/{file.relative_to(root)}": file for file in split_files(task, root, split)}
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for where, file in files.items():
-            archive.write(file, where)
-    whole, size = buffer.getvalue(), int(piece * MEGABYTE)
-    for old in _pieces(folder):
-        old.unlink()
-    pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
-    for number, part in enumerate(pieces):
-        replace(Path(folder) / f"{BROUGHT}.{number:02d}", part)
-    return _pieces(folder)
+    replace(target, _zipped(files))
 
 
-def _pieces(folder: str | Path) -> list[Path]:
-    """What lies in a folder of pieces, in the order of their numbers: the 100th is behind the 11th."""
-    return sorted(Path(folder).glob(f"{BROUGHT}.*"), key=lambda path: (len(path.name), path.name))
-
-
-def import_inputs(folder: str | Path) -> Path:
-    """Join and unpack what :func:`export_inputs` made, into ``folder/open``, where runs of this process find it."""
-    where = Path(folder).resolve() / "open"
-    with _opened(io.BytesIO(b"".join(piece.read_bytes() for piece in _pieces(folder)))) as archive:
-        archive.extractall(where)
+def import_inputs(archive: Path) -> Path:
+    """Unpack what :func:`export_inputs` made, beside it, where runs of this process find it."""
+    where = archive.resolve().with_suffix("")
+    with _opened(archive) as content:
+        content.extractall(where)
     for variable, name in ((DATA_VARIABLE, "data"), (MODELS_VARIABLE, "models")):
         (where / name).mkdir(exist_ok=True)
         os.environ[variable] = str(where / name)
@@ -275,9 +239,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", default="full", help="of the grid (default: full)")
     parser.add_argument("--only", default="", help="task to run alone, by name")
     parser.add_argument("--data", help="folder in the hub's layout")
-    parser.add_argument("--bring", metavar="FOLDER", help="gather rows and encoders there, and run nothing")
-    parser.add_argument("--piece", type=float, default=60.0, help="MB of a piece of what is gathered (default: 60)")
-    parser.add_argument("--brought", metavar="FOLDER", help="folder of the gathered pieces")
+    parser.add_argument("--bring", type=Path, metavar="FILE", help="gather rows and encoders there, and run nothing")
+    parser.add_argument("--brought", type=Path, metavar="FILE", help="what was gathered")
     parser.add_argument("--minutes", type=float, default=0.0, help="after so many no run goes on")
     parser.add_argument("--processes", type=int, default=1, help="runs side by side (default: 1)")
     parser.add_argument("--pack", metavar="FILE", help="file of the records")
@@ -287,8 +250,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             import_inputs(options.brought)
         runs = [run for run in load_grid(options.grid, options.size) if options.only in ("", run.config.get("task"))]
         if options.bring:
-            for path in export_inputs(runs, options.bring, data=options.data, piece=options.piece):
-                print(f"{path}  {path.stat().st_size / MEGABYTE:.1f} MB")
+            export_inputs(runs, options.bring, data=options.data)
+            print(f"{options.bring}  {options.bring.stat().st_size / 1e6:.1f} MB")
             return 0
         if not options.pack:
             fail(BatchError, "a batch needs the file of its records", "none", "Name it by --pack.")

@@ -17,8 +17,6 @@ import smollm2
 from isonb.errors import DependencyError, InputError, fail
 from isonb.models.catalogue import EMBEDDED, embedded_folder, models_folder
 
-__all__ = ["fetch"]
-
 BUILDERS: dict[str, Callable[[Path], None]] = {"smollm2": smollm2.build, "mpnet": mpnet.build}
 
 

@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 
 from wheels import Carried
 
-__all__ = ["PIECES", "build"]
-
 DIGESTS = (
     "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f",
     "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",

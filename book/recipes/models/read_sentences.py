@@ -10,8 +10,6 @@ from isonb.errors import DependencyError, InputError
 from isonb.models.catalogue import EMBEDDED
 from isonb_lab.data import fetched
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Write the recording, with the digest of the sentences and the versions that read them."""

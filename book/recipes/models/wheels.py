@@ -14,8 +14,6 @@ from pathlib import Path
 
 from isonb.errors import DependencyError
 
-__all__ = ["Carried"]
-
 
 @dataclass(frozen=True)
 class Carried:

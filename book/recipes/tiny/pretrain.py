@@ -52,8 +52,8 @@ def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress
     fixed |= {"start": settings.start and find(settings.start).weights(), "text": texts.fingerprint}
     saved = _last_checkpoint(out, fixed) if resume else None
     model, tokenizer = _model(settings, texts, saved)
-    rows = Rows(tokenizer, texts.train, settings.length, follow=settings.follow, doubled=True)
-    held_out = Rows(tokenizer, texts.validation, settings.length, follow=settings.follow)
+    rows = Rows(tokenizer, texts.train, settings.length, doubled=True)
+    held_out = Rows(tokenizer, texts.validation, settings.length)
     log = json.loads((saved / "trainer_state.json").read_text())["log_history"] if saved else []
     budget = training.Budget(settings, fixed, log, progress)
     trainer = training.BudgetTrainer(budget, out, model, tokenizer, rows, held_out)

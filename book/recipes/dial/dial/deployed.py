@@ -6,8 +6,6 @@ What is read, by which fits and how it is judged stands in ``book/experiments/de
 from __future__ import annotations
 
 import functools
-import io
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +15,11 @@ import numpy as np
 import pandas as pd
 
 from dial import readers
-from dial.encode import SEED, note_time, vectors_of
+from dial.encode import SEED, encode_into, texts_folder
 from dial.study import Turned, gain
 from isonb.models.loading import load
-from isonb.runtime.files import replace
 from isonb_lab.data.rows import load_task
-from isonb_lab.data.sources import data_folder, read_folder, sample
+from isonb_lab.data.sources import read_folder, sample
 
 Array = np.ndarray[Any, Any]
 Turn = tuple[str, float]
@@ -49,16 +46,10 @@ class Items:
     answer: Array
 
 
-def _folder() -> Path:
-    folder = data_folder(None)
-    assert folder is not None, "ISONB_DATA names the folder of texts"
-    return folder
-
-
 @functools.cache
 def squad(split: str, asked: int | None = None) -> Items:
     """Questions of a split of SQuAD, ``asked`` of them drawn; ``answer`` is the row of each one's paragraph."""
-    table = read_folder(_folder(), "squad", split)
+    table = read_folder(texts_folder(), "squad", split)
     contexts = table["context"].to_pylist()
     paragraphs = list(dict.fromkeys(contexts))
     place = {text: row for row, text in enumerate(paragraphs)}
@@ -68,11 +59,11 @@ def squad(split: str, asked: int | None = None) -> Items:
     return Items(texts, np.arange(len(rows)) + len(paragraphs), None, np.array([place[contexts[row]] for row in rows]))
 
 
-def _indexed(pairs: Sequence[tuple[str, str]], answer: Sequence[float]) -> Items:
-    texts = tuple(dict.fromkeys(text for pair in pairs for text in pair))
+def _indexed(columns: Sequence[Sequence[str]], answer: Sequence[float]) -> Items:
+    texts = tuple(dict.fromkeys(text for row in zip(*columns, strict=True) for text in row))
     place = {text: row for row, text in enumerate(texts)}
-    first, second = (np.array([place[pair[side]] for pair in pairs]) for side in (0, 1))
-    return Items(texts, first, second, np.array(answer))
+    first, *second = (np.array([place[text] for text in column]) for column in columns)
+    return Items(texts, first, second[0] if second else None, np.array(answer))
 
 
 @functools.cache
@@ -91,7 +82,7 @@ def similar() -> dict[str, Items]:
                     unique.add(pair)
                     pairs.append((mine, other))
                     scores.append(float(score))
-        by_name[name] = _indexed(pairs, scores)
+        by_name[name] = _indexed(list(zip(*pairs, strict=True)), scores)
     return by_name
 
 
@@ -99,17 +90,12 @@ def similar() -> dict[str, Items]:
 def labelled(name: str, split: str) -> Items:
     """Rows of a head's task: up to :data:`TRAINED` to train on, all to test on."""
     rows = load_task(HEADS[name], split=split, limit=TRAINED if split == "train" else None, seed=SEED)
-    inputs = [column for column in rows.column_names if column != "label"]
-    if len(inputs) > 1:
-        return _indexed(list(zip(rows[inputs[0]], rows[inputs[1]], strict=True)), rows["label"])
-    texts = tuple(dict.fromkeys(rows[inputs[0]]))
-    place = {text: row for row, text in enumerate(texts)}
-    return Items(texts, np.array([place[text] for text in rows[inputs[0]]]), None, np.array(rows["label"]))
+    return _indexed([rows[column] for column in rows.column_names if column != "label"], rows["label"])
 
 
 def wikipedia(count: int) -> tuple[str, ...]:
     """Paragraphs of Wikipedia; fewer are some of more."""
-    texts = read_folder(_folder(), "text", "train")["text"].to_pylist()
+    texts = read_folder(texts_folder(), "text", "train")["text"].to_pylist()
     draw = np.random.default_rng(SEED).permutation(len(texts))[:count]
     return tuple(texts[row] for row in draw)
 
@@ -136,11 +122,7 @@ class Vectors:
         """The vectors of a named set of texts."""
         target = self.cache / f"{name}.npy"
         if not target.exists():
-            began = time.process_time()
-            encoded = vectors_of(self.encoder, texts, LAYERS[self.name], TOKENS)
-            np.save(content := io.BytesIO(), encoded.numpy())
-            replace(target, content.getvalue())
-            note_time(self.cache, f"{self.name} {name}: {len(texts)} texts", began)
+            encode_into(target, self.encoder, texts, LAYERS[self.name], TOKENS, self.cache, f"{self.name} {name}")
         vectors = np.load(target, mmap_mode="r")
         return np.asarray(vectors[LAYERS[self.name].index(layer)])
 

@@ -74,7 +74,7 @@ def read_set(name: str) -> dict[str, Any]:
         rows = sentences()
         return {"texts": [s.text for s in rows], "topic": np.array([s.topic for s in rows])}
     if text_set.task == "wikipedia":
-        texts = read_folder(_folder(), "text", text_set.split)["text"].to_pylist()
+        texts = read_folder(texts_folder(), "text", text_set.split)["text"].to_pylist()
         return {"texts": [texts[row] for row in sample(len(texts), text_set.limit, SEED)]}
     if text_set.task == "squad":
         return _squad(text_set)
@@ -92,7 +92,7 @@ def read_set(name: str) -> dict[str, Any]:
 
 def _squad(text_set: TextSet) -> dict[str, Any]:
     """Questions, each with its paragraph among all; the topic of a paragraph is its article."""
-    table = read_folder(_folder(), "squad", text_set.split)
+    table = read_folder(texts_folder(), "squad", text_set.split)
     contexts, questions, titles = (table[column].to_pylist() for column in ("context", "question", "title"))
     title_of = dict(zip(contexts, titles, strict=True))
     paragraphs = list(title_of)
@@ -107,7 +107,8 @@ def _squad(text_set: TextSet) -> dict[str, Any]:
     }
 
 
-def _folder() -> Path:
+def texts_folder() -> Path:
+    """The folder of texts that the environment names."""
     folder = data_folder(None)
     if folder is None:
         fail(InputError, f"the dial's texts must lie in a folder that {DATA_VARIABLE} names", "none", "Set it.")
@@ -145,15 +146,21 @@ def layers_of(kind: str, name: str, count: int) -> tuple[int, ...]:
 
 
 def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> None:
-    """Encode a set into the cache, unless it is there; a file appears when it is whole."""
+    """Encode a set into the cache, unless it is there."""
     target = cache / kind / f"{name}.npy"
     if not target.exists():
-        began = time.process_time()
-        texts = read_set(name)["texts"]
-        vectors = vectors_of(encoder, texts, layers_of(kind, name, encoder.layers + 1), SETS[name].tokens)
-        np.save(content := io.BytesIO(), vectors.numpy())
-        replace(target, content.getvalue())
-        note_time(cache, f"{kind} {name}: {len(texts)} texts", began)
+        texts, layers = read_set(name)["texts"], layers_of(kind, name, encoder.layers + 1)
+        encode_into(target, encoder, texts, layers, SETS[name].tokens, cache, f"{kind} {name}")
+
+
+def encode_into(
+    target: Path, encoder: Encoder, texts: Sequence[str], layers: Sequence[int], tokens: int, cache: Path, what: str
+) -> None:
+    """Encode texts into a file, which appears when it is whole; ``cache`` notes what it took."""
+    began = time.process_time()
+    np.save(content := io.BytesIO(), vectors_of(encoder, texts, layers, tokens).numpy())
+    replace(target, content.getvalue())
+    note_time(cache, f"{what}: {len(texts)} texts", began)
 
 
 def note_time(cache: Path, what: str, began: float) -> None:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from isonb.options import Options, option
 from isonb_lab.runs.manifest import bfloat16_pays
 
-__all__ = ["PretrainSettings"]
-
 
 @dataclass(frozen=True)
 class PretrainSettings(Options):
@@ -34,7 +32,6 @@ class PretrainSettings(Options):
     warmup: float = option(0.03, "share of the budget in which the learning rate rises", low=1e-6, high=0.9)
     weight_decay: float = option(0.01, "of matrices, not of biases and norms", low=0.0, high=1.0)
     bfloat16: bool = option(True, "passes in bfloat16 where the device does it itself")
-    follow: bool = option(True, "also train [CLS]: does the second segment follow the first")
     start: str = option("", "model to go on from, whose vocabulary and shape are kept; random weights without one")
     layers: int = option(4, "layers of fresh weights", low=1, high=64)
     width: int = option(128, "hidden size of fresh weights, an even multiple of heads", low=8, high=4096)

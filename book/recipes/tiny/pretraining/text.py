@@ -25,8 +25,6 @@ from transformers import DataCollatorForLanguageModeling
 
 from isonb.errors import InputError
 
-__all__ = ["NOT_ASKED", "Hiding", "Rows", "TextError", "Texts", "read_folder", "sentences_of", "train_tokenizer"]
-
 HELD_OUT = ("validation", "valid", "dev")  # file names that begin so are never trained on
 SKIPPED = ("test", "readme", "licence", "license")
 EVERY = 50  # without a held-out file, each paragraph of this rank is held out
@@ -128,14 +126,12 @@ class Rows(Dataset[dict[str, Tensor]]):
     The text is one line of ``ids`` (N,); ``starts`` (S,) are the offsets of the sentences from which a full row can
     start, ``ends`` (S,) those at which their paragraphs end. What is drawn follows from the sentences asked for alone,
     so a resumed run sees the rows of an undisturbed one. With ``doubled`` a batch in four has half as many rows of
-    twice the length, so that every position is trained. With ``follow`` half of the pairs get the second segment of
-    another, and next_sentence_label says which (1).
+    twice the length, so that every position is trained. Half of the pairs get the second segment of another, and
+    next_sentence_label says which (1).
     """
 
-    def __init__(
-        self, tokenizer: Any, paragraphs: Sequence[str], length: int, *, follow: bool, doubled: bool = False
-    ) -> None:
-        self.length, self.follow, self.doubled = length, follow, doubled
+    def __init__(self, tokenizer: Any, paragraphs: Sequence[str], length: int, *, doubled: bool = False) -> None:
+        self.length, self.doubled = length, doubled
         self.cls, self.sep = tokenizer.cls_token_id, tokenizer.sep_token_id
         cut = [sentences_of(paragraph) for paragraph in paragraphs]
         sentences, encode = list(chain.from_iterable(cut)), tokenizer.backend_tokenizer.encode_batch_fast
@@ -175,12 +171,11 @@ class Rows(Dataset[dict[str, Tensor]]):
         second = self.starts[after.clamp(max=len(self) - 1)]
         pair = (after < len(self)) & (second + room - size <= ends)
         label = torch.full_like(first, NOT_ASKED)
-        if self.follow:
-            mine = pair.nonzero().squeeze(-1)
-            donors = mine.roll(len(mine) // 2)
-            other = (torch.rand(len(mine), generator=draw) < 0.5).long()
-            label[mine] = torch.where(ends[donors] != ends[mine], other, NOT_ASKED)  # none of its own paragraph
-            second[mine] = torch.where(label[mine] == 1, second[donors], second[mine])
+        mine = pair.nonzero().squeeze(-1)
+        donors = mine.roll(len(mine) // 2)
+        other = (torch.rand(len(mine), generator=draw) < 0.5).long()
+        label[mine] = torch.where(ends[donors] != ends[mine], other, NOT_ASKED)  # none of its own paragraph
+        second[mine] = torch.where(label[mine] == 1, second[donors], second[mine])
         return first, second, torch.where(pair, size, length - 2), label
 
     def _written(self, first: Tensor, second: Tensor, size: Tensor, label: Tensor, length: int) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import Subset
 from transformers import PrinterCallback, Trainer, TrainerCallback
 
+from isonb.errors import fail
 from isonb.models.text_models import quiet, with_dropout
 from isonb.runtime.files import replace
 from pretraining import PretrainSettings
@@ -24,8 +25,6 @@ from pretraining.text import NOT_ASKED, Hiding, Rows, TextError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["RECORD", "BertForPreTraining", "Budget", "BudgetTrainer", "checkpoints", "curve", "fresh", "read"]
 
 SPREAD = 0.05  # of fresh weights; BERT's 0.02 is for a width of 768
 POINTS = 40  # of the curve, each with a checkpoint
@@ -245,17 +244,10 @@ def checkpoints(out: Path) -> list[Path]:
 
 
 def _metrics(counts: Tensor, held_out: Rows) -> dict[str, float]:
-    """Mean losses (nats) and shares of right guesses; NaN for pairs where none is asked for."""
-    loss, hits, token_counts, follow_loss, follow_hits, pairs = counts.double().sum(0).tolist()
-    if held_out.follow and not pairs:
-        fix = "Use --no-follow (follow=False), or a text with longer paragraphs."
-        raise TextError(
-            f"held-out paragraphs must have room for two segments, {held_out.length} tokens; got none. {fix}"
-        )
-    values = (
-        loss / token_counts,
-        hits / token_counts,
-        follow_loss / (pairs or math.nan),
-        follow_hits / (pairs or math.nan),
-    )
+    """Mean losses (nats) and shares of right guesses."""
+    loss, hits, tokens, follow_loss, follow_hits, pairs = counts.double().sum(0).tolist()
+    if not pairs:
+        what = f"held-out paragraphs must have room for two segments, {held_out.length} tokens"
+        fail(TextError, what, "none", "Use a text with longer paragraphs.")
+    values = loss / tokens, hits / tokens, follow_loss / pairs, follow_hits / pairs
     return dict(zip(list(CURVE)[-4:], values, strict=True))
