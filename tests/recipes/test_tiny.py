@@ -1,5 +1,6 @@
 """The recipe of ``tiny``: it runs from text to a model in seconds, again to the same bits; and the model that ships."""
 
+import csv
 import random
 import re
 
@@ -48,7 +49,8 @@ def weights(model):
 
 
 def points(model):
-    return [[float(value) for value in line.split(",")] for line in (model / "curve.csv").read_text().splitlines()[1:]]
+    rows = csv.DictReader((model / "curve.csv").read_text().splitlines())
+    return [{name: float(value) for name, value in row.items()} for row in rows]
 
 
 def test_the_command_gives_a_model_that_the_lab_loads(text, tmp_path, capfd):
@@ -72,7 +74,8 @@ def test_the_command_gives_a_model_that_the_lab_loads(text, tmp_path, capfd):
     assert "--batch 8 --length 16 --learning-rate 0.02 --no-bfloat16 --layers 1 --width 32" in card
     assert catalogue.weights_digest(tmp_path / "model") in card
     by_frequency = float(card.split("by frequency alone has loss ")[1].split()[0][:-1])
-    assert points(tmp_path / "model")[-1][5] < 0.6 * by_frequency  # it reads the first noun to guess the last
+    reached = points(tmp_path / "model")[-1]["validation_loss"]
+    assert reached < 0.6 * by_frequency  # it reads the first noun to guess the last
     assert pretrain.main([*arguments, "--seed", "9"]) == 2
     assert "error: a run is resumed with the settings it was started with; got seed 0 -> 9" in capfd.readouterr().err
     assert pretrain.main(["--text", str(tmp_path / "model"), "--out", str(tmp_path)]) == 2
@@ -80,14 +83,14 @@ def test_the_command_gives_a_model_that_the_lab_loads(text, tmp_path, capfd):
 
 
 def test_the_same_seed_gives_the_same_weights_also_after_a_kill(small, finished, tmp_path, monkeypatch):
-    """Killed while it writes a checkpoint in its first epoch, which has 8 updates, and again in its second."""
+    """Killed while it writes a checkpoint in its first epoch, of 8 updates, and before it seals one in its second."""
 
     class Killed(Exception):
         pass
 
     def dying(plain, at):
         def dies(self, *args, **kwargs):
-            state = self.state if isinstance(self, training.BudgetTrainer) else args[1]
+            state = self.state if isinstance(self, transformers.Trainer) else args[1]
             if state.global_step == at:
                 raise Killed
             return plain(self, *args, **kwargs)
@@ -95,8 +98,8 @@ def test_the_same_seed_gives_the_same_weights_also_after_a_kill(small, finished,
         return dies
 
     for owner, name, at in (
-        (training.BudgetTrainer, "_save_optimizer_and_scheduler", 6),
-        (training.Budget, "on_step_end", 11),
+        (transformers.Trainer, "_save_optimizer_and_scheduler", 6),
+        (training.CheckpointDigest, "on_save", 11),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, dying(getattr(owner, name), at))
@@ -129,8 +132,9 @@ def test_tiny_is_small_and_as_its_card_says(tiny):
         for report in (r"float16 weights\): loss", "by frequency alone has loss")
     )
     curve = points(folder)
-    assert curve[-1][3] == 0.0  # the learning rate at the end
-    assert curve[-1][5] == min(point[5] for point in curve) == pytest.approx(reached, abs=0.1)
+    assert curve[-1]["learning_rate"] == 0.0
+    assert curve[-1]["validation_loss"] == min(point["validation_loss"] for point in curve)
+    assert curve[-1]["validation_loss"] == pytest.approx(reached, abs=0.1)
     assert reached < 0.6 * frequency
 
 

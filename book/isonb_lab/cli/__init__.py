@@ -39,17 +39,17 @@ def _add_run(name: str, commands: Any) -> None:
     add("--experiment", metavar="NAME", help="doses or synthetic; finetune and similarity are told by the task")
     add("--protocol", help="settings to start from (those of the model); isonb list protocols")
     add("--set", metavar="NAME=VALUE", help="a setting of the run; repeatable", **MANY)
-    _add_kept(add)
+    _add_outputs(add)
     limits = parser.add_argument_group(
         "for CI: exit code 1 below --fail-under, where a rule of --fail-on holds, or if the run failed; 2 for a mistake"
     )
     add = limits.add_argument
     add("--fail-under", metavar="NAME=NUMBER", help="the least that a metric may be; repeatable", **MANY)
     add("--fail-on", metavar="RULE", help='exit with 1 where it holds, as "end.cls.isoscore<0.01"; repeatable', **MANY)
-    _add_own(parser)
+    _add_columns(parser)
 
 
-def _add_kept(add: Any) -> None:
+def _add_outputs(add: Any) -> None:
     """Where rows of runs come from, and what they leave."""
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
@@ -59,7 +59,7 @@ def _add_kept(add: Any) -> None:
     add("--predictions", action="store_true", help="keep OUT/predictions/ID.parquet: one row an example")
 
 
-def _add_own(parser: argparse.ArgumentParser) -> None:
+def _add_columns(parser: argparse.ArgumentParser) -> None:
     """What can be said of data of one's own; the names are those of isonb_lab.data.own."""
     add = parser.add_argument_group("of a file of your own, where it can't be guessed").add_argument
     add("--kind", help="classification, regression, similarity or span")
@@ -76,7 +76,7 @@ def _add_tasks(name: str, commands: Any) -> None:
     parser = add_command(name, commands, "say what is understood of data of your own, and show three rows", examples)
     parser.add_argument("what", choices=("check",))
     parser.add_argument("task", metavar="FILE", help="CSV, TSV, JSON lines, parquet, a folder, or a YAML file")
-    _add_own(parser)
+    _add_columns(parser)
 
 
 def _add_sweep(name: str, commands: Any) -> None:
@@ -96,7 +96,7 @@ def _add_sweep(name: str, commands: Any) -> None:
     add("--gpu", default="a100", help="GPU of the estimate (%(default)s)")
     add("--dry-run", action="store_true", help="say what would run and what it would cost, and start nothing")
     add("--yes", action="store_true", help="don't ask before long sweeps, and start where models or data are missing")
-    _add_kept(add)
+    _add_outputs(add)
 
 
 def _add_status(name: str, commands: Any) -> None:

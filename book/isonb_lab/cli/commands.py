@@ -54,7 +54,7 @@ def planned_run(options: argparse.Namespace) -> Planned:
 def _run(options: argparse.Namespace) -> int:
     limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
     planned, out = planned_run(options), Path(options.out)
-    run = prepare(planned, out, retry_failed=options.retry_failed, **_kept(options))
+    run = prepare(planned, out, retry_failed=options.retry_failed, **_inputs_and_outputs(options))
     if earlier_outcome(run) is None:
         run = replace(run, planned=preflight(run.planned, run.data))
     print(title(planned.config), flush=True)
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     log = out / "logs" / f"{outcome.run_id}.log"
     if outcome.status not in ("finished", "skipped"):
         again = "\nagain     the same with --retry-failed" if outcome.status == "failed before" else ""
-        print(screen(f"{outcome}{_own_place(log, planned.config)}\nlog       {log}{again}"), file=sys.stderr)
+        print(screen(f"{outcome}{_place_in_method(log, planned.config)}\nlog       {log}{again}"), file=sys.stderr)
         return 130 if outcome.status == "stopped" else 1
     path = out / "records" / f"{outcome.run_id}.json"
     record = read_record(path)
@@ -88,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if broken(limits, record.metrics) else 0
 
 
-def _kept(options: argparse.Namespace) -> dict[str, Any]:
+def _inputs_and_outputs(options: argparse.Namespace) -> dict[str, Any]:
     """Where rows come from, and what is kept beside records; a tracker that isn't there is refused at once."""
     if options.report_to:
         from isonb_lab.engines.callbacks import Reports
@@ -97,7 +97,7 @@ def _kept(options: argparse.Namespace) -> dict[str, Any]:
     return {"data": options.data, "report_to": options.report_to, "keep_predictions": options.predictions}
 
 
-def _own_place(log: Path, config: Mapping[str, Any]) -> str:
+def _place_in_method(log: Path, config: Mapping[str, Any]) -> str:
     """The last line of a user's own file that the traceback in the log names, as a line to print, or nothing."""
     method = str(config.get("method", {}).get("name", "")).rpartition(":")[0]
     if not method.endswith(".py") or not log.is_file():
@@ -109,7 +109,7 @@ def _own_place(log: Path, config: Mapping[str, Any]) -> str:
 
 def _sweep(options: argparse.Namespace) -> int:
     grid = load_grid(options.grid, options.size)
-    common = _kept(options)
+    common = _inputs_and_outputs(options)
     prepared = [prepare(run, options.out, retry_failed=options.retry_failed, **common) for run in grid]
     print(about_grid(options.grid))
     for differs, count in Counter(run.differs for run in prepared if run.differs).items():

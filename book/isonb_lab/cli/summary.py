@@ -22,7 +22,7 @@ from isonb_lab.runs.recordings import metrics_of
 from isonb_lab.runs.run_ids import canonical
 
 LOOK_EVERY = 0.5  # seconds
-APART = ("experiment", "model", "task", "method", "seed")
+NOT_SETTINGS = ("experiment", "model", "task", "method", "seed")
 
 
 def title(config: Mapping[str, Any]) -> str:
@@ -102,7 +102,7 @@ def _row(records: list[Record]) -> dict[str, Any]:
         "model": config["model"],
         "task": config["task"],
         "method": label(config["method"]),
-        "settings": {name: value for name, value in config.items() if name not in APART},
+        "settings": {name: value for name, value in config.items() if name not in NOT_SETTINGS},
         "metric": metric,
         "mean": statistics.fmean(values) if values else math.nan,
         "std": statistics.stdev(values) if len(values) > 1 else math.nan,

@@ -18,27 +18,11 @@ from typing import Any
 from isonb.errors import InputError, fail
 from isonb.options import build, describe, nearest, rules, shown
 from isonb_lab.methods import own
-from isonb_lab.methods.base import Contrast, Method, MethodError, Place, SecondPhase, Site
-
-__all__ = [
-    "TUNING",
-    "Contrast",
-    "Method",
-    "MethodError",
-    "Place",
-    "SecondPhase",
-    "Site",
-    "acting_place",
-    "catalogue",
-    "control_of",
-    "label",
-    "method_class",
-    "method_from",
-    "methods",
-    "plain_value",
-    "reading_place",
-    "resolved",
-]
+from isonb_lab.methods.base import Contrast as Contrast
+from isonb_lab.methods.base import Method as Method
+from isonb_lab.methods.base import MethodError as MethodError
+from isonb_lab.methods.base import SecondPhase as SecondPhase
+from isonb_lab.methods.base import Site as Site
 
 _KNOWN: dict[str, type[Method]] = {Method.name: Method}
 

@@ -123,7 +123,7 @@ def _resampled(gold: Array, a: Array, b: Array, draws: int, generator: np.random
 
 def _differences(gold: Array, a: Array, b: Array, counts: Array) -> Array:
     """Spearman(gold, a) - Spearman(gold, b) of samples that hold row i ``counts[:, i]`` times (draws, n)."""
-    y, p, q = (_ranks(values, counts) for values in (gold, a, b))
+    y, p, q = (mid_ranks(values, counts) for values in (gold, a, b))
     weighted = counts * y
     spread = np.einsum("ij,ij->i", weighted, y)
     first, second = (_correlation(weighted, side, counts, spread) for side in (p, q))
@@ -136,8 +136,14 @@ def _correlation(weighted: Array, side: Array, counts: Array, spread: Array) -> 
     return np.asarray(np.divide(product, scale, out=np.zeros_like(scale), where=scale > 0), dtype=np.float64)
 
 
-def _ranks(values: Array, counts: Array) -> Array:
-    """Centred mid-ranks of every row in each sample, from counts alone: values are sorted once, not in every draw."""
+def mid_ranks(values: Array, counts: Array) -> Array:
+    """Centred mid-ranks (draws, n) of every row in each sample that holds row i ``counts[:, i]`` times.
+
+    Values are sorted once, not in every draw.
+
+    >>> mid_ranks(np.array([5.0, 1.0, 5.0]), np.ones((1, 3))).tolist()
+    [[0.5, -1.0, 0.5]]
+    """
     distinct, place = np.unique(values, return_inverse=True)
     order = np.argsort(place, kind="stable")
     starts: NDArray[np.int64] = np.searchsorted(place[order], np.arange(len(distinct)))

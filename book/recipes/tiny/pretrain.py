@@ -1,6 +1,6 @@
 """Pretrains a small BERT on a folder of text: masked words, and which segment follows.
 
-``python book/recipes/tiny/pretrain.py --text corpus --out runs/mine --minutes 60``; ``--start tiny`` goes on from the
+``python book/recipes/tiny/pretrain.py --text corpus --out runs/mine --steps 10000``; ``--start tiny`` goes on from the
 model that ships. An interrupted run is taken up where its last checkpoint stands.
 """
 
@@ -15,25 +15,26 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import torch
 from pretraining import PretrainSettings, card, training
 from pretraining.text import Rows, Texts, read_folder, train_tokenizer
+from transformers import TrainerState
 
 from isonb.errors import InputError, OptionError, fail
 from isonb.models.locate import find
 from isonb.models.text_models import quiet
 from isonb.options import build, describe, rules
+from isonb.runtime.files import replace
+from isonb_lab.engines.callbacks import last_valid_checkpoint
 
-# Options that may change when a run is resumed; with another budget the learning rate moves to its new share.
-FREE = ("minutes", "steps", "threads", "device", "about")
+RECORD = "run.json"  # the settings and the text of the run in a folder
 
 
 class CheckpointError(InputError):
-    """A checkpoint that belongs to a run with other settings."""
+    """A folder of checkpoints that belong to a run with other settings."""
 
 
 def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress: bool = True, **options: Any) -> Path:
-    """Train until the budget is used, export, and return the folder of the finished model (``out/model``).
+    """Train, export, and return the folder of the finished model (``out/model``).
 
     ``options`` are those of :class:`PretrainSettings`. An interrupted run in ``out`` is taken up where its last
     checkpoint stands; a finished one is exported again. Raises :class:`~isonb.errors.OptionError` for options
@@ -44,26 +45,24 @@ def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress
     if settings.width % (2 * settings.heads):
         got = f"{settings.width}, {settings.heads}"
         fail(OptionError, "width must be an even multiple of heads", got, "Change one.")
-    if settings.device == "cuda" and not torch.cuda.is_available():
-        fail(OptionError, "the device must be present", repr(settings.device), "Use 'cpu'.")
-    torch.set_num_threads(settings.threads)
     out, texts = Path(out).expanduser(), read_folder(text)
-    fixed = {name: value for name, value in describe(settings).items() if name not in FREE}
+    fixed = {name: value for name, value in describe(settings).items() if name != "about"}
     fixed |= {"start": settings.start and find(settings.start).weights(), "text": texts.fingerprint}
     saved = _last_checkpoint(out, fixed) if resume else None
+    if saved is None:
+        for old in out.glob("checkpoint-*"):
+            shutil.rmtree(old)
+        replace(out / RECORD, json.dumps(fixed, indent=1).encode())
     model, tokenizer = _model(settings, texts, saved)
     rows = Rows(tokenizer, texts.train, settings.length, doubled=True)
     held_out = Rows(tokenizer, texts.validation, settings.length)
-    log = json.loads((saved / "trainer_state.json").read_text())["log_history"] if saved else []
-    budget = training.Budget(settings, fixed, log, progress)
-    trainer = training.BudgetTrainer(budget, out, model, tokenizer, rows, held_out)
-    for other in training.checkpoints(out):  # begun and never sealed, or of a run that is begun again
-        if not saved or not (other / training.RECORD).is_file():
-            shutil.rmtree(other)
+    trainer = training.trainer_of(settings, out, model, tokenizer, rows, held_out, progress=progress)
     with quiet():
-        if budget.share < 1.0:
+        if saved and saved.name == f"checkpoint-{settings.steps}":
+            trainer.state = TrainerState.load_from_json(str(saved / "trainer_state.json"))
+        else:
             trainer.train(resume_from_checkpoint=str(saved) if saved else None)
-        return card.export(out, trainer, fixed)
+        return card.export(out, trainer, settings, fixed)
 
 
 def _model(settings: PretrainSettings, texts: Texts, saved: Path | None) -> tuple[Any, Any]:
@@ -81,16 +80,14 @@ def _model(settings: PretrainSettings, texts: Texts, saved: Path | None) -> tupl
 
 
 def _last_checkpoint(out: Path, fixed: dict[str, Any]) -> Path | None:
-    """The last sealed checkpoint. CheckpointError unless it was written with these settings and this text."""
-    sealed = [folder for folder in training.checkpoints(out) if (folder / training.RECORD).is_file()]
-    if not sealed:
+    """The last whole checkpoint. CheckpointError unless its run has these settings and this text."""
+    if not (out / RECORD).is_file() or (last := last_valid_checkpoint(out)) is None:
         return None
-    then = json.loads((sealed[-1] / training.RECORD).read_text(encoding="utf-8"))
-    other = [f"{name} {then.get(name)!r} -> {value!r}" for name, value in fixed.items() if then.get(name) != value]
-    if other:
+    then = json.loads((out / RECORD).read_text(encoding="utf-8"))
+    if other := [f"{name} {then.get(name)!r} -> {value!r}" for name, value in fixed.items() if then.get(name) != value]:
         fix = "Use the old settings and text, choose another folder, or begin again with --no-resume."
         fail(CheckpointError, "a run is resumed with the settings it was started with", ", ".join(other), fix)
-    return sealed[-1]
+    return last
 
 
 def main(argv: Sequence[str] | None = None) -> int:

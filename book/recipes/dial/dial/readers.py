@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 
 from isonb.errors import ShapeError, fail
+from isonb_lab.statistics.resampling import mid_ranks
 
 DRAWS = 300
 NEIGHBOURS = 10
@@ -42,17 +43,6 @@ def _cosines(x: Array, first: Array, second: Array) -> Array:
     return np.asarray((unit[first] * unit[second]).sum(1))
 
 
-def _ranks(values: Array, times: Array) -> Array:
-    """The rank of each item in each draw (draws, items); equal items share the middle of their places."""
-    order = np.argsort(values)
-    starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
-    size = np.add.reduceat(times[:, order], starts, axis=1)
-    middle = size.cumsum(1) - (size - 1) / 2
-    ranks = np.empty_like(times)
-    ranks[:, order] = np.repeat(middle, np.diff(starts, append=len(values)), axis=1)
-    return ranks
-
-
 def similarity(x: Array, first: Array, second: Array, score: Array, name: str = "") -> Array:
     """Spearman of the cosines of pairs of rows and human scores.
 
@@ -61,8 +51,7 @@ def similarity(x: Array, first: Array, second: Array, score: Array, name: str = 
     1.0
     """
     times = times_drawn(len(first), name)
-    middle = (len(first) + 1) / 2
-    x_ranks, other = _ranks(_cosines(x, first, second), times) - middle, _ranks(score, times) - middle
+    x_ranks, other = mid_ranks(_cosines(x, first, second), times), mid_ranks(score, times)
 
     def product(a: Array, b: Array) -> Array:
         return np.asarray(np.einsum("bi,bi,bi->b", times, a, b))
@@ -81,7 +70,8 @@ def threshold(x: Array, first: Array, second: Array, label: Array, name: str = "
     """
     times = times_drawn(len(first), name)
     ones = times @ label
-    above = (_ranks(_cosines(x, first, second), times) * times) @ label - ones * (ones + 1) / 2
+    ranks = mid_ranks(_cosines(x, first, second), times) + (len(first) + 1) / 2
+    above = (ranks * times) @ label - ones * (ones + 1) / 2
     return np.asarray(above / np.maximum(ones * (len(first) - ones), 1))
 
 

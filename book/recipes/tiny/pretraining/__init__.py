@@ -1,8 +1,7 @@
 """How ``tiny`` was made: a small BERT trained on any folder of text, on the Trainer of transformers.
 
 The tasks are masked language modelling, which trains the tokens, and next sentence prediction, which trains [CLS].
-The learning rate follows the share of the budget that is used, so it reaches zero at the end, however fast the machine
-is. With a budget in updates the same seed gives the same weights on the same machine.
+The learning rate rises in a line and falls in one to zero. The same seed gives the same weights on the same machine.
 """
 
 from __future__ import annotations
@@ -10,26 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isonb.options import Options, option
-from isonb_lab.runs.manifest import bfloat16_pays
 
 
 @dataclass(frozen=True)
 class PretrainSettings(Options):
     """What to train and for how long."""
 
-    minutes: float | None = option(
-        None, "budget: CPU minutes of one thread, or GPU minutes; 60 without steps", low=1e-6, high=1e5
-    )
-    steps: int | None = option(
-        None, "budget in updates; with it alone the same seed gives the same weights", low=1, high=10**9
-    )
+    steps: int = option(10_000, "updates", low=1, high=10**9)
     seed: int = option(0, "of weights, rows and hidden tokens", low=0, high=10**6)
-    threads: int = option(1, "CPU threads", low=1, high=1024)
-    device: str = option("cpu", "where it runs", choices=("cpu", "cuda"))
     batch: int = option(64, "rows an update", low=1, high=65536)
     length: int = option(64, "tokens a row; one batch in four has rows of twice that", low=8, high=4096)
     learning_rate: float = option(1.5e-3, "the peak", low=1e-8, high=1.0)
-    warmup: float = option(0.03, "share of the budget in which the learning rate rises", low=1e-6, high=0.9)
+    warmup: float = option(0.03, "share of the updates in which the learning rate rises", low=0, high=0.9)
     weight_decay: float = option(0.01, "of matrices, not of biases and norms", low=0.0, high=1.0)
     bfloat16: bool = option(True, "passes in bfloat16 where the device does it itself")
     start: str = option("", "model to go on from, whose vocabulary and shape are kept; random weights without one")
@@ -38,18 +29,3 @@ class PretrainSettings(Options):
     heads: int = option(2, "attention heads of fresh weights", low=1, high=64)
     vocabulary: int = option(8192, "pieces of a new tokenizer, at most", low=64, high=10**6)
     about: str = option("", "the text's source and licence, for the model card")
-
-    @property
-    def half(self) -> bool:
-        """Whether passes run in bfloat16: wanted, and done by the device itself."""
-        return self.bfloat16 and bfloat16_pays(self.device)
-
-    @property
-    def budget(self) -> tuple[float | None, int | None]:
-        """Minutes and updates, whichever are used up first."""
-        return (60.0 if self.steps is None else None) if self.minutes is None else self.minutes, self.steps
-
-    @property
-    def words(self) -> str:
-        """The budget in words."""
-        return " or ".join(f"{n:g} {unit}" for n, unit in zip(self.budget, ("minutes", "steps"), strict=True) if n)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from isonb.models.catalogue import weights_digest
 from isonb.models.text_models import with_dropout
 from isonb.options import describe
 from pretraining import PretrainSettings
+from pretraining.training import curve
 
 
-def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
+def export(out: Path, trainer: Any, settings: PretrainSettings, fixed: dict[str, Any]) -> Path:
     """Write ``out/model``: weights, configuration, tokenizer, curve and card. The folder appears whole.
 
     Weights are rounded to float16, so that they can be passed on small, and saved as float32: transformers loads what
@@ -25,17 +25,16 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
 
     The configuration gets BERT's dropout back, for fine-tuning on few examples.
     """
-    folder, begun, settings, curve = out / "model", out / "model.begun", trainer.budget.settings, trainer.budget.points
+    folder, begun, points = out / "model", out / "model.begun", curve(trainer.state.log_history)
     shutil.rmtree(begun, ignore_errors=True)
     model, train, held_out = trainer.model.half().float(), trainer.train_dataset, trainer.eval_dataset.dataset
     reached = trainer.predict(held_out).metrics
     with_dropout(model.config, 0.1)
     model.save_pretrained(begun, save_original_format=False)  # today's names, whatever the start's were
     trainer.processing_class.save_pretrained(begun)
-    shutil.copy(out / "curve.csv", begun / "curve.csv")
+    points.to_csv(begun / "curve.csv", index=False, na_rep="nan", float_format="%.6g", lineterminator="\n")
     values = {
         "name": out.resolve().name,
-        "s": settings,
         "c": model.config,
         "r": reached,
         "fixed": fixed,
@@ -45,8 +44,7 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
         "sizes": f"{len(train.ids):,} tokens to train on, {len(held_out.ids):,} held out",
         "origin": f"the model `{fixed['start']}`" if settings.start else "random weights",
         "command": _command(out, settings),
-        "last": curve.iloc[-1],
-        "hardware": platform.machine() if settings.device == "cpu" else torch.cuda.get_device_name(),
+        "last": points.iloc[-1],
         "perplexity": math.exp(reached["test_validation_loss"]),
         "unigram": _unigram(train.ids, held_out.ids, model.config.vocab_size),
     }
@@ -65,10 +63,10 @@ def _unigram(train: torch.Tensor, held_out: torch.Tensor, vocabulary: int) -> fl
 
 
 def _command(out: Path, settings: PretrainSettings) -> str:
-    """The command line, without the paths and the hardware of this machine."""
+    """The command line, without the paths of this machine."""
     default, parts = type(settings)(), [f"python book/recipes/tiny/pretrain.py --text TEXT --out {out.resolve().name}"]
     for name, value in describe(settings).items():
-        if value != getattr(default, name) and name not in ("about", "threads", "device"):
+        if value != getattr(default, name) and name != "about":
             value = Path(value).name if name == "start" else value
             parts.append(f"--no-{name}" if value is False else f"--{name.replace('_', '-')} {value}")
     return " ".join(parts)
@@ -96,7 +94,7 @@ as `book/recipes/tiny` has it:
 
     {command}
 
-{last.step:,} steps, {last.tokens:,} tokens, {last.minutes:.0f} minutes of work on {hardware}.
+{last.step:,.0f} steps, {last.tokens:,.0f} tokens.
 
 ## What it reached
 
