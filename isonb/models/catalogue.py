@@ -12,7 +12,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -191,8 +191,13 @@ def fingerprint(folder: Path) -> str:
 
 def unsafe(folder: Path) -> str:
     """What in a model's folder isn't a file, and would hang whoever reads it, in words; empty: nothing."""
-    files = [*folder.iterdir(), *(file for place in module_folders(folder) for file in place.rglob("*"))]
-    odd = sorted(file.name for file in files if file.exists() and not file.is_dir() and not file.is_file())
+    return _not_a_file(folder.iterdir()) or next(
+        filter(None, (_not_a_file(place.rglob("*")) for place in module_folders(folder))), ""
+    )
+
+
+def _not_a_file(paths: Iterable[Path]) -> str:
+    odd = sorted(path.name for path in paths if path.exists() and not path.is_dir() and not path.is_file())
     return f"has {odd[0]}, which is a device or a pipe, and no file" if odd else ""
 
 

@@ -135,12 +135,12 @@ def _modules_beside(file: Path) -> dict[str, Path]:
     """The modules in its folder that a file imports, by name, and those that they import; all of them imported."""
     finder = ModuleFinder([str(file.parent)])
     finder.run_script(str(file))
-    found = {name: Path(module.__file__) for name, module in finder.modules.items() if module.__file__}
-    del found["__main__"]
-    for name in found:
+    files = {name: getattr(module, "__file__", None) for name, module in finder.modules.items() if name != "__main__"}
+    modules = {name: Path(path) for name, path in files.items() if path}
+    for name in modules:
         importlib.import_module(name)
-    _HELPERS.update(found)
-    return found
+    _HELPERS.update(modules)
+    return modules
 
 
 def _digest(content: bytes, parts: Iterable[tuple[str, Path]]) -> str:

@@ -88,11 +88,11 @@ def batch(
                 for name in archive.namelist():
                     if Path(name).parent.name == "records" and not (records / Path(name).name).exists():
                         archive.extract(name, work)
-        found = scan(records)
-        for damage in found.damaged:
+        result = scan(records)
+        for damage in result.damaged:
             damage.path.unlink()
             print(f"damaged   {damage.reason} Its run is done again.", flush=True)
-        finished = found.complete()
+        finished = result.complete()
         ended = {name: Outcome(name, "skipped") for name in runs_by_id if name in finished}
         todo = [run for name, run in runs_by_id.items() if name not in ended]
         scratch = work / "scratch"  # for what runs put aside, and a killed batch may have left there

@@ -47,13 +47,13 @@ class Items:
 
 
 @functools.cache
-def squad(split: str, asked: int | None = None) -> Items:
-    """Questions of a split of SQuAD, ``asked`` of them drawn; ``answer`` is the row of each one's paragraph."""
+def squad(split: str, limit: int | None = None) -> Items:
+    """Questions of a split of SQuAD, ``limit`` of them drawn; ``answer`` is the row of each one's paragraph."""
     table = read_folder(texts_folder(), "squad", split)
     contexts = table["context"].to_pylist()
     paragraphs = list(dict.fromkeys(contexts))
     place = {text: row for row, text in enumerate(paragraphs)}
-    rows = sample(len(contexts), asked, SEED)
+    rows = sample(len(contexts), limit, SEED)
     questions = table["question"].to_pylist()
     texts = (*paragraphs, *(questions[row] for row in rows))
     return Items(texts, np.arange(len(rows)) + len(paragraphs), None, np.array([place[contexts[row]] for row in rows]))
@@ -140,8 +140,8 @@ class Cloud:
         return np.asarray(self.vectors.of(name, texts, self.layer)[self.pool])
 
 
-def _search(cloud: Cloud, split: str, asked: int | None, turned: Callable[[Array], Array]) -> Array:
-    items = squad(split, asked)
+def _search(cloud: Cloud, split: str, limit: int | None, turned: Callable[[Array], Array]) -> Array:
+    items = squad(split, limit)
     x = turned(cloud.points(f"squad_{split}", items.texts))
     passages = np.arange(len(x) - len(items.first))
     return readers.retrieval(x, items.first, items.answer, passages, f"squad {split}")["retrieval"]

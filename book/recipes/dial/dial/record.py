@@ -54,9 +54,9 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
         whole = table.assign(plan=plan.plan_digest())
         if path.exists():
             before = pd.read_parquet(path)
-            kept = before[~before["encoder"].isin(table["encoder"])]
-            whole = pd.concat([kept, whole], ignore_index=True)
-            if name == "scores" and len(kept):
+            remaining = before[~before["encoder"].isin(table["encoder"])]
+            whole = pd.concat([remaining, whole], ignore_index=True)
+            if name == "scores" and len(remaining):
                 others = earlier["cpu_minutes"] - minutes_of.get(published, 0)
         whole.to_parquet(path, index=False, compression="zstd")
         rows[name] = len(whole)
