@@ -1,6 +1,6 @@
 """The dial as one deploys it: the recorded table, the hypotheses of its plan, and what a user may do with each reader.
 
-What makes the table is the recipe ``book/recipes/dial/make_deployed.py``; ``deployed_plan.md`` says how it is judged.
+What makes the table is the recipe ``book/recipes/dial/make_dial.py``; ``deployed_plan.md`` says how it is judged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(folder: Path = FOLDER) -> pd.DataFrame:
     """The recorded scores, of the mean over the sets of each reader. InputError where there are none."""
     path = folder / "scores.parquet"
     if not path.is_file():
-        fail(InputError, "there must be a recorded table", str(path), "Make it with make_deployed.py.")
+        fail(InputError, "there must be a recorded table", str(path), "Make it with make_dial.py deployed.")
     table = pd.read_parquet(path)
     return table[table["set"] == "all"].reset_index(drop=True)
 

@@ -1,7 +1,7 @@
 """The study of the dial: ``whole`` makes its tables, ``again`` the end points of its curves, ``list`` shows scores.
 
-``whole`` and ``again`` print how far what they made lies from what was recorded, and end with 1 where a score is
-further away than one row of its set.
+``deployed`` makes the table of the dial as one deploys it. ``whole`` and ``again`` print how far what they made lies
+from what was recorded, and end with 1 where a score is further away than one row of its set.
 """
 
 from __future__ import annotations
@@ -11,28 +11,33 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from dial import plan
+from dial import deployed, plan
 from dial.record import differences, read_again, whole
 from dial.study import READERS
 
 from isonb.errors import DependencyError, InputError
 from isonb.models.catalogue import models_folder
+from isonb_lab.papers import deployed as study
 
 
 def main() -> int:
     """Do what the first word says; 1 where what was made differs from what was recorded."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("verb", choices=["whole", "again", "list"])
-    names = "whole: all of the plan if none is named; otherwise all that are recorded"
+    parser.add_argument("verb", choices=["whole", "again", "list", "deployed"])
+    names = "whole, deployed: all of the plan if none is named; otherwise all that are recorded"
     parser.add_argument("encoders", nargs="*", metavar="ENCODER", help=names)
     parser.add_argument("--layers", type=int, nargs="+", default=[], help="again: these alone")
     parser.add_argument("--readers", nargs="+", default=list(READERS), help=", ".join(READERS))
     parser.add_argument("--vectors", type=Path, default=models_folder().parent / "dial", help="cache of vectors")
-    parser.add_argument("--into", type=Path, default=plan.FOLDER, help="whole: where tables are published")
+    parser.add_argument("--into", type=Path, help="whole, deployed: where tables are published")
     options = parser.parse_args()
-    if unknown := sorted(set(options.encoders) - set(plan.LAYERS)):
-        parser.error(f"encoders must be some of {', '.join(plan.LAYERS)}; got {', '.join(unknown)}. Name these.")
+    encoders_of_plan = deployed.LAYERS if options.verb == "deployed" else plan.LAYERS
+    if unknown := sorted(set(options.encoders) - set(encoders_of_plan)):
+        parser.error(f"encoders must be some of {', '.join(encoders_of_plan)}; got {', '.join(unknown)}. Name these.")
     try:
+        if options.verb == "deployed":
+            deployed.publish(options.encoders or list(deployed.LAYERS), options.vectors, options.into or study.FOLDER)
+            return 0
         recorded = plan.read("scores")
         available = set(plan.LAYERS) if options.verb == "whole" else set(recorded["encoder"])
         encoders = options.encoders or [name for name in plan.LAYERS if name in available]
@@ -40,8 +45,8 @@ def main() -> int:
             print(listed(recorded, encoders, options.readers).to_string(float_format="%.3f"))
             return 0
         if options.verb == "whole":
-            whole(options.vectors, options.into, encoders)
-            computed = plan.read("scores", options.into)
+            whole(options.vectors, into := options.into or plan.FOLDER, encoders)
+            computed = plan.read("scores", into)
         else:
             again = [read_again(row, options.readers, options.vectors, options.layers) for row in encoders]
             computed = pd.concat(again, ignore_index=True)

@@ -6,6 +6,8 @@ What is read, by which fits and how it is judged stands in ``book/experiments/de
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +17,12 @@ import numpy as np
 import pandas as pd
 
 from dial import readers
-from dial.encode import SEED, encode_into, texts_folder
+from dial.encode import SEED, encode_into, texts_folder, versions
 from dial.study import Turned, gain
 from isonb.models.loading import load
 from isonb_lab.data.rows import load_task
 from isonb_lab.data.sources import read_folder, sample
+from isonb_lab.places import EXPERIMENTS_FOLDER
 
 Array = np.ndarray[Any, Any]
 Turn = tuple[str, float]
@@ -251,3 +254,19 @@ def table(encoder: str, cache: Path) -> pd.DataFrame:
     """All rows of an encoder."""
     vectors = Vectors(encoder, cache)
     return pd.DataFrame([row for layer in LAYERS[encoder] for row in rows_of(vectors, layer)])
+
+
+def publish(encoders: Sequence[str], cache: Path, folder: Path) -> None:
+    """Read, and publish what was read beside the rows of other encoders."""
+    plan = hashlib.sha256((EXPERIMENTS_FOLDER / "deployed_plan.md").read_bytes()).hexdigest()
+    path = folder / "scores.parquet"
+    folder.mkdir(parents=True, exist_ok=True)
+    for encoder in encoders:
+        rows = table(encoder, cache).assign(plan=plan)
+        if path.exists():
+            before = pd.read_parquet(path)
+            rows = pd.concat([before[before["encoder"] != encoder], rows], ignore_index=True)
+        rows.to_parquet(path, index=False, compression="zstd")
+        about = {"plan": plan, "rows": len(rows), "encoders": sorted(rows["encoder"].unique()), "versions": versions()}
+        (folder / "manifest.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        print(f"{encoder}: {len(rows)} rows in {path}", flush=True)

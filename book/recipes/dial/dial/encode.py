@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,8 @@ def minutes(cache: Path, encoders: Iterable[str]) -> float:
     """The CPU minutes of what lies in the cache of some encoders; of what was done twice, those of the last time."""
     times = dict(line.split("\t") for line in (cache / TIMES).read_text(encoding="utf-8").splitlines())
     return sum(float(seconds) for what, seconds in times.items() if re.split("[ :]", what)[0] in encoders) / 60
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that make vectors and readers."""
+    return {name: version(name) for name in ("torch", "transformers", "numpy", "scipy", "scikit-learn")}

@@ -7,7 +7,6 @@ import itertools
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dial import plan
-from dial.encode import SETS, encode_set, minutes, note_time, read_set
+from dial.encode import SETS, encode_set, minutes, note_time, read_set, versions
 from dial.study import (
     ENDS,
     FITTED_ON,
@@ -67,7 +66,7 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
         "texts": {name: hashlib.sha256("\n".join(read_set(name)["texts"]).encode()).hexdigest() for name in SETS},
         "cpu_minutes": round(others + cpu_minutes),
         "minutes_of": minutes_of | {published: round(cpu_minutes)},
-        "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scipy", "scikit-learn")},
+        "versions": versions(),
     }
     (folder / "manifest.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
