@@ -54,17 +54,7 @@ def points(model):
 
 
 def test_the_command_gives_a_model_that_the_lab_loads(text, tmp_path, capfd):
-    arguments = [
-        "--text",
-        str(text),
-        "--out",
-        str(tmp_path),
-        "--batch",
-        "8",
-        "--learning-rate",
-        "0.02",
-        "--no-bfloat16",
-    ]
+    arguments = f"--text {text} --out {tmp_path} --batch 8 --learning-rate 0.02 --no-bfloat16".split()
     arguments += ["--layers", "1", "--width", "32", "--length", "16", "--steps", "80"]
     assert pretrain.main(arguments) == 0
     assert f"finished: {tmp_path / 'model'}" in capfd.readouterr().out

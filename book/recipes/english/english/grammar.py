@@ -141,7 +141,7 @@ def finish(tokens: list[str], mark: str = ".") -> str:
     return text[0].upper() + text[1:] + mark
 
 
-def say(clause: Clause, wording: Wording = Wording(), mark: str = ".") -> str:
+def say(clause: Clause, wording: Wording = Wording()) -> str:
     """The sentence for a clause.
 
     >>> from english.draw import Draw
@@ -149,7 +149,7 @@ def say(clause: Clause, wording: Wording = Wording(), mark: str = ".") -> str:
     >>> say(clause), say(clause, Wording(passive=True))
     ('A happy sculptor worked in April.', 'A happy sculptor worked in April.')
     """
-    return finish(clause_words(clause, wording), mark)
+    return finish(clause_words(clause, wording))
 
 
 def put(clause: Clause, role: str, what: NP | Word | None) -> Clause:

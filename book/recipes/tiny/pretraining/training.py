@@ -114,6 +114,7 @@ def trainer_of(
         adam_epsilon=1e-6,
         optim="adamw_torch_fused",
         bf16=settings.bfloat16 and bfloat16_pays("cuda" if torch.cuda.is_available() else "cpu"),
+        use_cpu=not torch.cuda.is_available(),
         dataloader_pin_memory=torch.cuda.is_available(),
         seed=settings.seed,
         include_num_input_tokens_seen="all",
