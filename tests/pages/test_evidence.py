@@ -26,10 +26,10 @@ def test_spread(values, options, text):
 
 def test_cells_stand_under_what_is_claimed_and_measured():
     row = {"claim": 3, "statement": "It helps", "what": "score", "cell": "CoLA", "n": 5}
-    row |= {"mean": -0.0001, "low": -0.02, "high": 0.02, "visible": 0.03, "outcome": "inconclusive"}
+    row |= {"mean": -0.0001, "low": -0.02, "high": 0.02, "mde": 0.03, "outcome": "inconclusive"}
     rows = [row, row | {"cell": "MRPC"}, row | {"what": "IsoScore"}, row | {"claim": 4, "statement": "It harms"}]
     shown = pages.cells_table(rows, caption="Cells.")
     assert shown.rows[0] == ("CoLA", "inconclusive", "5", "0.000 (-0.020 to +0.020)", "0.030")
     assert shown.heads == {0: ["Claim 3: It helps", "score"], 2: ["IsoScore"], 3: ["Claim 4: It harms", "score"]}
-    none = row | {"mean": None, "low": None, "high": None, "visible": None, "outcome": "not testable"}
+    none = row | {"mean": None, "low": None, "high": None, "mde": None, "outcome": "not testable"}
     assert pages.cells_table([none], caption="").rows[0][3:] == ("–", "–")

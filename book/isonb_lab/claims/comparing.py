@@ -13,12 +13,22 @@ from isonb_lab.claims.verdicts import FEWEST, NO_SETTING, by_cell, difference
 from isonb_lab.statistics.paired import GAIN, LOSS, OPEN, paired_tests
 from isonb_lab.statistics.seeds import LEVEL, Interval, student
 
-__all__ = ["ABOVE", "ALIKE", "ALL_LAYERS", "BELOW", "OPEN", "WORDS", "against_plain", "direction_of", "joint_intervals"]
+__all__ = [
+    "ABOVE",
+    "ALIKE",
+    "ALL_LAYERS",
+    "BELOW",
+    "LABELS",
+    "OPEN",
+    "against_plain",
+    "direction_of",
+    "joint_intervals",
+]
 
 ALIKE = 0.02  # two scores, or two values of IsoScore, that count as alike
 ALL_LAYERS = "isoscore_star_all_layers"  # the one measure of the tokens of all layers
 ABOVE, BELOW = "above", "below"
-WORDS = {GAIN: ABOVE, LOSS: BELOW, OPEN: OPEN}  # of a paired test, as the book prints its verdict
+LABELS = {GAIN: ABOVE, LOSS: BELOW, OPEN: OPEN}  # of a paired test, as the book prints its verdict
 
 
 def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: float = LEVEL) -> pd.DataFrame:
@@ -26,7 +36,7 @@ def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: 
 
     The columns of :meth:`~isonb_lab.claims.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
     over all rows, and ``outcome``: significantly above or below plain training at that ``level``, or not significant.
-    A method without a working setting on a task is no test: its outcome says so, and it has no ``p``. ``visible`` is
+    A method without a working setting on a task is no test: its outcome says so, and it has no ``p``. ``mde`` is
     the minimum detectable effect at the first step of Holm's method, which is what a verdict needs. With a planned
     ``family`` of so many cells those that lack a planned run have no row, and count as p = 1.
     """
@@ -45,9 +55,9 @@ def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: 
     rows = []
     for name, values in gains.items():
         mean, test = student(values), tests.get(name)
-        lines = (np.nan, np.nan, NO_SETTING) if test is None else (test.visible, test.p, WORDS[test.verdict])
+        lines = (np.nan, np.nan, NO_SETTING) if test is None else (test.visible, test.p, LABELS[test.verdict])
         rows.append((*name, mean.n, mean.estimate, mean.low, mean.high, *lines))
-    return pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p", "outcome"])
+    return pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "mde", "p", "outcome"])
 
 
 def joint_intervals(samples: Mapping[str, Sequence[float]], *, level: float = LEVEL) -> dict[str, Interval]:

@@ -35,8 +35,8 @@ def printed(paper: str, table: str | None = None, *, percent: bool = True, **fil
     >>> numbers[["metric", "value", "std"]].values.tolist()
     [['accuracy', 62.53, 0.7]]
     """
-    wanted = filters if table is None else {"table": table, **filters}
-    numbers = _keep(_results(paper), wanted, paper)
+    conditions = filters if table is None else {"table": table, **filters}
+    numbers = _keep(_results(paper), conditions, paper)
     return numbers if percent else _fractions(numbers)
 
 

@@ -114,11 +114,11 @@ class Study:
     def coverage(self) -> pd.DataFrame:
         """Recorded and planned runs: one row an arm, one column a suite, "3 of 5"; a dash where none is planned."""
         planned = Counter(zip(self.plan["arm"], self.plan["suite"], strict=True))
-        there = Counter(zip(self.recorded["arm"], self.recorded["suite"], strict=True))
+        recorded = Counter(zip(self.recorded["arm"], self.recorded["suite"], strict=True))
         return pd.DataFrame(
             [
                 {"arm": arm}
-                | {s: f"{there[arm, s]} of {planned[arm, s]}" if planned[arm, s] else "–" for s in self.suites}
+                | {s: f"{recorded[arm, s]} of {planned[arm, s]}" if planned[arm, s] else "–" for s in self.suites}
                 for arm in self.arms
             ]
         )
@@ -147,9 +147,9 @@ class Study:
 
     def means(self, column: str, suite: str) -> pd.Series[float]:
         """The mean of a column over the runs of each arm on a suite; NaN for the arms that have none."""
-        there = self.runs[self.runs["suite"] == suite].reindex(columns=["arm", column])
-        known = dict.fromkeys([*self.arms, *self.design.acts_on, PLAIN])
-        return there.groupby("arm")[column].mean().reindex(list(known)).astype(float)
+        runs = self.runs[self.runs["suite"] == suite].reindex(columns=["arm", column])
+        arms = dict.fromkeys([*self.arms, *self.design.acts_on, PLAIN])
+        return runs.groupby("arm")[column].mean().reindex(list(arms)).astype(float)
 
     def logged(self, name: str, arm: str, suites: Sequence[str] | None = None) -> pd.DataFrame:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
@@ -203,8 +203,8 @@ class Study:
 
     def values(self, column: str = "score") -> pd.DataFrame:
         """A long table of one column: suite, arm, seed, source, value."""
-        there = self.runs.dropna(subset=column)
-        values = there[["suite", "arm", "seed", "source"]].assign(value=there[column].astype(float))
+        runs = self.runs.dropna(subset=column)
+        values = runs[["suite", "arm", "seed", "source"]].assign(value=runs[column].astype(float))
         return values.reset_index(drop=True)
 
     def paired(
@@ -216,9 +216,9 @@ class Study:
         *,
         alpha: float = 1 - LEVEL,
     ) -> pd.DataFrame:
-        """What an arm changes against another at the same seed: suite, n, mean, low, high, visible; from 3 seeds on.
+        """What an arm changes against another at the same seed: suite, n, mean, low, high, mde; from 3 seeds on.
 
-        ``visible`` is the minimum detectable effect of these seeds at ``alpha``, the level of the verdict.
+        ``mde`` is the minimum detectable effect of these seeds at ``alpha``, the level of the verdict.
         """
         rows = []
         changes = difference(self.units(column, arm, suites), self.units(column, base, suites))
@@ -227,7 +227,7 @@ class Study:
                 mean = student(values)
                 ends = (mean.estimate, mean.low, mean.high, verdicts.smallest_visible(mean, alpha))
                 rows.append((suite, mean.n, *ends))
-        return pd.DataFrame(rows, columns=["suite", "n", "mean", "low", "high", "visible"])
+        return pd.DataFrame(rows, columns=["suite", "n", "mean", "low", "high", "mde"])
 
     def failures(self, suites: Sequence[str] | None = None) -> pd.DataFrame:
         """How many runs failed: suite, arm, n, failed, share, and the exact 95% interval low to high of the share."""
@@ -281,7 +281,7 @@ class Study:
         seeds: set[int] = set()
         for item in verdict.deciding:
             home, part = self.home(item.prediction), item.prediction
-            suites = {home.suite_of(cell.name) for cell in item.cells if cell.outcome not in verdicts.SILENT}
+            suites = {home.suite_of(cell.name) for cell in item.cells if cell.outcome not in verdicts.UNTESTABLE}
             some = home.runs[home.runs["suite"].isin(suites)]
             if part.treatment:
                 treated = [settings for _, settings in treated_runs(some, part.treatment)]
@@ -293,8 +293,8 @@ class Study:
         if not rows:  # cells that are no suite of the study: their names say what they are of
             cells = [cell.name for item in verdict.deciding for cell in item.cells if cell.interval is not None]
             return ", ".join(dict.fromkeys(name.partition(",")[0] for name in cells if verdict.claim.kind == "runs"))
-        words = setting_in_words(rows, verdict.claim.treatments)
-        return f"{words}; {len(seeds)} seeds" if seeds else words
+        text = setting_in_words(rows, verdict.claim.treatments)
+        return f"{text}; {len(seeds)} seeds" if seeds else text
 
     def home(self, prediction: Prediction) -> Study:
         """The study whose runs judge a prediction of this one."""
@@ -311,8 +311,8 @@ class Study:
         cells = [f"{suite}{detail}" for suite in suites for detail in prediction.details]
         if prediction.on == ():
             cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
-        silent = {name: cell for name in cells if (cell := self._silent(prediction, name))}
-        return verdicts.judge_prediction(prediction, evidence, cells, silent)
+        untestable = {name: cell for name in cells if (cell := self._untestable(prediction, name))}
+        return verdicts.judge_prediction(prediction, evidence, cells, untestable)
 
     def _suites_of(self, prediction: Prediction) -> Sequence[str]:
         """The suites of a prediction; where other encoders ran than those that it names, those of the same tasks."""
@@ -322,7 +322,7 @@ class Study:
         tasks = {name.partition(" (")[0] for name in named}
         return [suite for suite in self.suites if suite.partition(" (")[0] in tasks] or named
 
-    def _silent(self, prediction: Prediction, cell: str) -> JudgedCell | None:
+    def _untestable(self, prediction: Prediction, cell: str) -> JudgedCell | None:
         """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting."""
         if not prediction.trained:
             return None

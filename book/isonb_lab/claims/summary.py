@@ -24,22 +24,22 @@ def claim_rows(judged: Iterable[Judgement]) -> list[dict[str, Any]]:
     """One row a claim: its verdict, and how many of the cells that can tell lie on the claimed and the other side."""
     rows = []
     for item in judged:
-        telling = [cell.outcome for cell in item.cells if cell.interval is not None]
-        sides = [telling.count(side) for side in (SUPPORTED, CONTRADICTED)]
-        counted = f"{sides[0]} · {sides[1]} of {len(telling)}" if telling else "–"
+        informative = [cell.outcome for cell in item.cells if cell.interval is not None]
+        sides = [informative.count(side) for side in (SUPPORTED, CONTRADICTED)]
+        counted = f"{sides[0]} · {sides[1]} of {len(informative)}" if informative else "–"
         rows.append({"claim": _named(item.claim), "verdict": with_setting(item), "cells for · against": counted})
     return rows
 
 
 def with_setting(judgement: Judgement) -> str:
     """A verdict with the encoders, tasks and settings of its runs: "not seen here (tiny; SST-2; weight 0.1)"."""
-    return f"{judgement.words} ({judgement.setting})" if judgement.setting else judgement.words
+    return f"{judgement.label} ({judgement.setting})" if judgement.setting else judgement.label
 
 
 def _named(claim: Claim) -> str:
     """A claim's number or name, and what it says: "3. It gains", "late: A late penalty gains"."""
-    name, words = str(claim.number), f"{claim.statement}{ASIDE[claim.kind]}"
-    return f"{name}: {words}" if name.isalpha() else f"{name}. {words}"
+    name, text = str(claim.number), f"{claim.statement}{ASIDE[claim.kind]}"
+    return f"{name}: {text}" if name.isalpha() else f"{name}. {text}"
 
 
 def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def _mean(judgement: PredictionJudgement) -> list[dict[str, Any]]:
         return []
     how = "over seeds" if judgement.mean.method == "student" else "over cells"
     mean = JudgedCell(
-        f"{MEAN}, {how}", judgement.outcome, Reason.BOTH, "", judgement.mean.n, judgement.mean, judgement.visible
+        f"{MEAN}, {how}", judgement.outcome, Reason.BOTH, "", judgement.mean.n, judgement.mean, judgement.mde
     )
     return [cell_row(mean) | {"reason": ""}]
 
@@ -79,9 +79,9 @@ def cell_row(cell: JudgedCell) -> dict[str, Any]:
         "mean": None if interval is None else interval.estimate,
         "low": None if interval is None else interval.low,
         "high": None if interval is None else interval.high,
-        "visible": cell.visible,
+        "mde": cell.mde,
         "outcome": cell.outcome,
-        "reason": cell.words,
+        "reason": cell.explanation,
     }
 
 

@@ -38,7 +38,7 @@ NAMED_FIRST = ("experiment", "task", "model", "method.name")  # of what a cell s
 class PlannedCell:
     """One run that a grid asks for: the settings that it names, by column, and those in words."""
 
-    given: Settings
+    settings: Settings
     name: str = ""
 
 
@@ -48,33 +48,36 @@ def plan_of(grid: str | Path, size: str) -> list[PlannedCell]:
     ``grid`` and what is raised: :func:`~isonb_lab.runs.grid_files.grid_blocks`.
     """
     blocks = grid_blocks(grid, size)
-    cells = [_spelled_out(given, size) for where, block in blocks for given in combinations(where, block)]
-    return [PlannedCell(given, in_words(given)) for given in cells]
+    cells = [_spelled_out(settings, size) for where, block in blocks for settings in combinations(where, block)]
+    return [PlannedCell(settings, in_words(settings)) for settings in cells]
 
 
-def in_words(given: Settings) -> str:
+def in_words(settings: Settings) -> str:
     """Settings as a line that tells a run from all others of its grid.
 
     >>> in_words({"seed": 1, "task": "cola", "method.name": "istar", "method.weight": -1})
     'task cola, method istar, weight -1, seed 1'
     """
-    rest = sorted(given.keys() - {*NAMED_FIRST, "seed"})
-    told = {column: given[column] for column in (*NAMED_FIRST, *rest, "seed") if column in given}
-    if told.get("experiment") == "finetune":
-        del told["experiment"]
-    words = {column: column.removeprefix("method.") for column in told} | {"method.name": "method"}
-    return ", ".join(f"{words[column]} {value}" for column, value in told.items())
+    rest = sorted(settings.keys() - {*NAMED_FIRST, "seed"})
+    ordered = {column: settings[column] for column in (*NAMED_FIRST, *rest, "seed") if column in settings}
+    if ordered.get("experiment") == "finetune":
+        del ordered["experiment"]
+    labels = {column: column.removeprefix("method.") for column in ordered} | {"method.name": "method"}
+    return ", ".join(f"{labels[column]} {value}" for column, value in ordered.items())
 
 
-def _spelled_out(given: dict[str, Any], size: str) -> dict[str, Any]:
+def _spelled_out(settings: dict[str, Any], size: str) -> dict[str, Any]:
     """A cell with the values of its protocol, by column."""
-    protocol, task = given.pop("protocol", protocol_of(given.get("model", "tiny"), size)), str(given.get("task"))
+    protocol, task = (
+        settings.pop("protocol", protocol_of(settings.get("model", "tiny"), size)),
+        str(settings.get("task")),
+    )
     kind = TASKS[task].kind if task in TASKS else ""
-    given = {"experiment": "similarity" if kind == "similarity" else "finetune"} | given
-    method = given.pop("method", {})
+    settings = {"experiment": "similarity" if kind == "similarity" else "finetune"} | settings
+    method = settings.pop("method", {})
     options = method if isinstance(method, dict) else {"name": method}
     columns = {f"method.{name}": value for name, value in options.items()}
-    return start(protocol, given["experiment"], task) | given | columns
+    return start(protocol, settings["experiment"], task) | settings | columns
 
 
 def long_tables(
@@ -92,9 +95,9 @@ def long_tables(
     defaults = _defaults(recordings)
     rows = []
     for cell, run in filled(cells, recordings).items():
-        told = settings[run] if run else _without_nothing({**_usual(cell.given, defaults), **cell.given})
-        if (arm := design.arm(told)) is not None:
-            rows.append((cell.name, arm, _suite(design, told), run))
+        of_cell = settings[run] if run else _without_nothing({**_usual(cell.settings, defaults), **cell.settings})
+        if (arm := design.arm(of_cell)) is not None:
+            rows.append((cell.name, arm, _suite(design, of_cell), run))
     plan = pd.DataFrame(rows, columns=PLAN)
     places = plan.dropna(subset="run_id").set_index("run_id")[["arm", "suite"]]
     runs = every[every["run_id"].isin(places.index)].copy().join(places, on="run_id").assign(source="recorded")
@@ -147,14 +150,14 @@ def filled(plan: Sequence[PlannedCell], recordings: Sequence[Recorded]) -> dict[
     every = _defaults(recordings)
     cells: dict[frozenset[tuple[str, str]], PlannedCell] = {}
     for cell in plan:
-        cells.setdefault(_set(cell.given, every), cell)
+        cells.setdefault(_set(cell.settings, every), cell)
     ids: dict[PlannedCell, str | None] = dict.fromkeys(cells.values())
     for recording in recordings:
         present: dict[frozenset[tuple[str, str]], str] = {}
         for run, settings in zip(recording.runs["run_id"], settings_of_rows(recording.runs), strict=True):
             unset = {name: None for name in _usual(settings, recording.defaults) if name in recording.runs}
             present.setdefault(_set(unset | settings, recording.defaults), str(run))
-        ids = {cell: run or present.get(_set(cell.given, recording.defaults)) for cell, run in ids.items()}
+        ids = {cell: run or present.get(_set(cell.settings, recording.defaults)) for cell, run in ids.items()}
     return ids
 
 

@@ -31,22 +31,22 @@ class Treated:
         values: by detail of a cell, ``""`` for none: a column of the runs, or ``value(study, run_ids)``, by run.
         treatment: of the runs.
         base: of those that they are compared with; None: the number itself.
-        apart: settings, besides those of the method, in which the two may differ.
+        may_differ: settings, besides those of the method, in which the two may differ.
     """
 
     values: Mapping[str, Value] = field(hash=False)
     treatment: Treatment
     base: Treatment | None = None
-    apart: tuple[str, ...] = ()
+    may_differ: tuple[str, ...] = ()
 
     def __call__(self, study: Any, suites: Sequence[str]) -> dict[tuple[str, int], float]:
         """One number a cell and seed; a cell is a task and encoder, with the settings that the paper varies."""
         arm = self._rows(study, self.treatment)
         base = self._rows(study, self.base) if self.base else []
-        beside = {(self._others(settings), settings["seed"]): run for run, settings in base}
+        base_runs = {(self._others(settings), settings["seed"]): run for run, settings in base}
         pairs = []
         for run, settings in arm:
-            other = beside.get((self._others(settings), settings["seed"]), "")
+            other = base_runs.get((self._others(settings), settings["seed"]), "")
             if other or self.base is None:
                 pairs.append((run, other, settings))
         if not pairs:
@@ -67,12 +67,12 @@ class Treated:
 
     def _others(self, settings: Settings) -> frozenset[tuple[str, str]]:
         """What two runs of a pair share: the settings of training, and of one method those that both have."""
-        shared = training_of(settings, self.apart)
+        shared = training_of(settings, self.may_differ)
         if self.base is None or self.base.method != self.treatment.method:
             return shared
         mine, other = self.treatment.settings, self.base.settings
-        apart = {c for c in mine.keys() | other.keys() if mine.get(c) != other.get(c)}
-        method = (c for c in settings if c.startswith("method.") and c not in apart)
+        varied = {c for c in mine.keys() | other.keys() if mine.get(c) != other.get(c)}
+        method = (c for c in settings if c.startswith("method.") and c not in varied)
         return shared | {(column, canonical(settings[column])) for column in method}
 
 
@@ -167,9 +167,9 @@ def _names(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str
     keys = [training_of(row) | {(c, canonical(row[c])) for c in PADDING if c in row} for row in rows]
     for name, key in zip(short, keys, strict=True):
         regimes.setdefault(name, set()).add(key)
-    telling = {name: _telling(some) for name, some in regimes.items()}
+    columns = {name: _differing(some) for name, some in regimes.items()}
     return [
-        ", ".join([name, *(in_short(column, row.get(column)) for column in telling[name])])
+        ", ".join([name, *(in_short(column, row.get(column)) for column in columns[name])])
         for name, row in zip(short, rows, strict=True)
     ]
 
@@ -177,17 +177,17 @@ def _names(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str
 PADDING = ("method.include_pads",)  # which the papers leave open: runs with and without it are cells of their own
 
 
-def _telling(regimes: set[frozenset[tuple[str, str]]]) -> list[str]:
+def _differing(regimes: set[frozenset[tuple[str, str]]]) -> list[str]:
     """The columns in which some settings of training differ."""
     if len(regimes) < 2:
         return []
     return sorted({column for column, _ in frozenset.union(*regimes) - frozenset.intersection(*regimes)})
 
 
-def training_of(settings: Mapping[str, Any], apart: Sequence[str] = ()) -> frozenset[tuple[str, str]]:
+def training_of(settings: Mapping[str, Any], may_differ: Sequence[str] = ()) -> frozenset[tuple[str, str]]:
     """The settings of training: not those of the method, nor of what is watched."""
-    kept = (c for c in settings if not c.startswith("method.") and c not in WATCHED and c not in apart)
-    return frozenset((column, canonical(settings[column])) for column in kept)
+    columns = (c for c in settings if not c.startswith("method.") and c not in WATCHED and c not in may_differ)
+    return frozenset((column, canonical(settings[column])) for column in columns)
 
 
 def _numbers(study: Any, value: Value, runs: Sequence[str]) -> dict[str, float]:

@@ -44,7 +44,7 @@ from isonb_lab.statistics.seeds import (
     student,
 )
 
-OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, SEEN, NOT_SEEN, INCONCLUSIVE, UNTESTED, NOT_TESTABLE = (
+OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, OBSERVED, NOT_OBSERVED, INCONCLUSIVE, UNTESTED, NOT_TESTABLE = (
     "supported",
     "contradicted",
     "depends",
@@ -55,9 +55,15 @@ OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, SEEN, NOT_SEEN, INCONCLUSIVE, UNTES
     "not testable",
 )
 # What runs at another setting than the claim's say of it.
-ELSEWHERE = {SUPPORTED: SEEN, CONTRADICTED: NOT_SEEN, INCONCLUSIVE: UNTESTED, NOT_TESTABLE: UNTESTED, DEPENDS: DEPENDS}
+ELSEWHERE = {
+    SUPPORTED: OBSERVED,
+    CONTRADICTED: NOT_OBSERVED,
+    INCONCLUSIVE: UNTESTED,
+    NOT_TESTABLE: UNTESTED,
+    DEPENDS: DEPENDS,
+}
 NO_SETTING = "no working setting"  # of a cell: every setting that was tried failed there
-SILENT = (NOT_TESTABLE, NO_SETTING)  # cells that say nothing about a claim
+UNTESTABLE = (NOT_TESTABLE, NO_SETTING)  # cells that say nothing about a claim
 DIRECTIONS = ("greater", "less", "at least", "at most", "equal")
 KINDS = ("runs", "identity", "printed")
 DECIDERS = ("mean", "all", "most", "agree")
@@ -90,9 +96,9 @@ class Reason(StrEnum):
 class JudgedCell:
     """What the runs say in one cell.
 
-    ``reason``: why it has its outcome; ``about``: the border, value or arm that the reason names. ``visible`` is the
+    ``reason``: why it has its outcome; ``about``: the border, value or arm that the reason names. ``mde`` is the
     minimum detectable effect: the smallest true distance from the border that so many seeds of this spread would show
-    in four of five repetitions. ``against``: the one-sided p-value of lying on the other side.
+    in four of five repetitions. ``p_opposite``: the one-sided p-value of lying on the other side.
     """
 
     name: str
@@ -101,11 +107,11 @@ class JudgedCell:
     about: str = ""
     n: int = 0
     interval: Interval | None = None
-    visible: float | None = None
-    against: float = 1.0
+    mde: float | None = None
+    p_opposite: float = 1.0
 
     @property
-    def words(self) -> str:
+    def explanation(self) -> str:
         """The reason as a table says it."""
         interval = self.interval
         ends = "" if interval is None else f"{interval.level:.0%} interval [{interval.low:.4g}, {interval.high:.4g}]"
@@ -145,7 +151,7 @@ class Prediction:
         depends: what the cells differ in, for a claim that holds in some and fails in others.
         arms: the arms whose runs are compared; a cell where one of them has no working setting says nothing.
         needs: what it would take to decide it, where more runs of the same settings wouldn't.
-        room: of "greater" and "less", the effect that the claim is about: an interval without room for it contradicts.
+        expected_effect: of "greater" and "less", what the claim is about: an interval without room for it contradicts.
         treatment: of the claim, which all runs of ``evidence`` have. None in a claim whose other predictions have one:
             the runs have another setting.
     """
@@ -162,7 +168,7 @@ class Prediction:
     depends: str = "the task"
     arms: tuple[str, ...] = ()
     needs: str = ""
-    room: float = 0.0
+    expected_effect: float = 0.0
     treatment: Treatment | None = None
 
     def __post_init__(self) -> None:
@@ -188,7 +194,7 @@ class Prediction:
     def tolerated(self) -> tuple[float, float]:
         """The range outside of which the claim is contradicted: a negligible effect doesn't contradict a direction."""
         low, high = self.claimed
-        sides = {"greater": (self.room, high), "less": (low, -self.room)}
+        sides = {"greater": (self.expected_effect, high), "less": (low, -self.expected_effect)}
         return sides.get(self.direction, (low, high))
 
 
@@ -227,7 +233,7 @@ def _one_of(name: str, value: str, names: Sequence[str]) -> None:
 class PredictionJudgement:
     """The outcome of one prediction, and its cells.
 
-    ``mean``: over the cells that can tell, with its interval. ``visible``: the minimum detectable effect of that mean.
+    ``mean``: over the cells that can tell, with its interval. ``mde``: the minimum detectable effect of that mean.
     ``without``: the means with one cell left out, of a prediction that the mean decides.
     """
 
@@ -235,8 +241,8 @@ class PredictionJudgement:
     outcome: str
     cells: tuple[JudgedCell, ...]
     mean: Interval | None = None
-    visible: float | None = None
-    against: float = 1.0
+    mde: float | None = None
+    p_opposite: float = 1.0
     without: tuple[Interval, ...] = ()
 
     @property
@@ -275,11 +281,11 @@ class Judgement:
     @property
     def decided(self) -> bool:
         """Whether runs with the claim's treatment settle it."""
-        own = not self.claim.treatments or any(item.prediction.treatment for item in self.deciding)
-        return own and self.outcome in (SUPPORTED, CONTRADICTED, DEPENDS)
+        at_setting = not self.claim.treatments or any(item.prediction.treatment for item in self.deciding)
+        return at_setting and self.outcome in (SUPPORTED, CONTRADICTED, DEPENDS)
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The outcome in words: "depends on the encoder" names what on."""
         if self.outcome != DEPENDS:
             return self.outcome
@@ -345,50 +351,52 @@ def judge_cell(prediction: Prediction, name: str, evidence: Sequence[float] | In
 
 
 def judge_prediction(
-    prediction: Prediction, evidence: Evidence, cells: Iterable[str], silent: Mapping[str, JudgedCell]
+    prediction: Prediction, evidence: Evidence, cells: Iterable[str], untestable: Mapping[str, JudgedCell]
 ) -> PredictionJudgement:
-    """Judge one prediction in ``cells``. ``silent``: by name the cells that can't tell."""
+    """Judge one prediction in ``cells``. ``untestable``: by name the cells that can't tell."""
     units: dict[Any, Any] = {key: value for key, value in evidence.items() if isinstance(key, tuple)}
-    given: Mapping[Any, Any] = by_cell(units) if units else evidence
-    judged = [silent.get(name) or judge_cell(prediction, name, given.get(name)) for name in cells]
-    telling = [cell for cell in judged if cell.outcome not in SILENT]
-    if not telling:
+    by_name: Mapping[Any, Any] = by_cell(units) if units else evidence
+    judged = [untestable.get(name) or judge_cell(prediction, name, by_name.get(name)) for name in cells]
+    informative = [cell for cell in judged if cell.outcome not in UNTESTABLE]
+    if not informative:
         return PredictionJudgement(prediction, NOT_TESTABLE, tuple(judged))
-    mean = _over(telling, units)
+    mean = _over(informative, units)
     whole = _placed(prediction, "", mean)
-    outcomes = [cell.outcome for cell in telling]
-    against = min(holm({cell.name: cell.against for cell in telling}).values())
+    outcomes = [cell.outcome for cell in informative]
+    p_opposite = min(holm({cell.name: cell.p_opposite for cell in informative}).values())
     without: tuple[Interval, ...] = ()
     if prediction.decided_by == "mean":
-        if len(telling) > 1:
-            without = tuple(_over([cell for cell in telling if cell is not left], units) for left in telling)
-        outcome = _decided(prediction, telling, without, whole)
+        if len(informative) > 1:
+            without = tuple(
+                _over([cell for cell in informative if cell is not omitted], units) for omitted in informative
+            )
+        outcome = _decided(prediction, informative, without, whole)
         # as the outcome: by the mean, or by every cell by itself
-        surest = min(whole.against, max(cell.against for cell in telling))
-        against = surest if outcome == CONTRADICTED else 1.0
+        surest = min(whole.p_opposite, max(cell.p_opposite for cell in informative))
+        p_opposite = surest if outcome == CONTRADICTED else 1.0
     elif prediction.decided_by == "agree":
         sides = {SUPPORTED, CONTRADICTED} & set(outcomes)
         outcome = DEPENDS if len(sides) == 2 else outcomes[0] if len(set(outcomes)) == 1 else INCONCLUSIVE
-        against = max(cell.against for cell in telling) if outcome == CONTRADICTED else 1.0
+        p_opposite = max(cell.p_opposite for cell in informative) if outcome == CONTRADICTED else 1.0
     elif prediction.decided_by == "all":
         every = set(outcomes) == {SUPPORTED}
-        outcome = CONTRADICTED if against <= (1 - LEVEL) / 2 else SUPPORTED if every else INCONCLUSIVE
+        outcome = CONTRADICTED if p_opposite <= (1 - LEVEL) / 2 else SUPPORTED if every else INCONCLUSIVE
     else:
         most = (item for item in (SUPPORTED, CONTRADICTED) if 2 * outcomes.count(item) > len(outcomes))
         outcome = next(most, INCONCLUSIVE)
-        against = float(outcome != CONTRADICTED)
-    return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.visible, against, without)
+        p_opposite = float(outcome != CONTRADICTED)
+    return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.mde, p_opposite, without)
 
 
 def _decided(
-    prediction: Prediction, telling: Sequence[JudgedCell], without: Sequence[Interval], whole: JudgedCell
+    prediction: Prediction, informative: Sequence[JudgedCell], without: Sequence[Interval], whole: JudgedCell
 ) -> str:
     """What the mean over cells says, if it says so whichever cell is left out; or what all cells say by themselves."""
-    outcomes = {cell.outcome for cell in telling}
+    outcomes = {cell.outcome for cell in informative}
     if {SUPPORTED, CONTRADICTED} <= outcomes and prediction.direction != "equal":
         return DEPENDS  # "equal" has no sides: what is small in one cell and large in another is an effect
-    if len(telling) == 1 or outcomes in ({SUPPORTED}, {CONTRADICTED}):
-        return telling[0].outcome
+    if len(informative) == 1 or outcomes in ({SUPPORTED}, {CONTRADICTED}):
+        return informative[0].outcome
     stands = all(_placed(prediction, "", mean).outcome == whole.outcome for mean in without)
     return whole.outcome if stands else INCONCLUSIVE
 
@@ -421,27 +429,27 @@ def together(predictions: Sequence[PredictionJudgement]) -> str:
     leave it inconclusive: what can be tested doesn't settle it.
     """
     outcomes = [item.outcome for item in predictions]
-    told = {f"{k}": item.against for k, item in enumerate(predictions) if item.outcome != NOT_TESTABLE}
-    adjusted = holm(told) if told else {}
+    p_values = {f"{k}": item.p_opposite for k, item in enumerate(predictions) if item.outcome != NOT_TESTABLE}
+    adjusted = holm(p_values) if p_values else {}
     if any(predictions[int(k)].outcome == CONTRADICTED and p <= (1 - LEVEL) / 2 for k, p in adjusted.items()):
         return CONTRADICTED
     if DEPENDS in outcomes:
         return DEPENDS
-    if not told:
+    if not p_values:
         return NOT_TESTABLE
     return SUPPORTED if all(item == SUPPORTED for item in outcomes) else INCONCLUSIVE
 
 
-def _over(telling: Sequence[JudgedCell], units: Units) -> Interval:
+def _over(informative: Sequence[JudgedCell], units: Units) -> Interval:
     """The mean over cells: of the seeds that all have, or of random effects where cells share fewer than three."""
-    if len(telling) == 1 and telling[0].interval is not None:
-        return telling[0].interval
-    seeds = [{seed for name, seed in units if name == cell.name} for cell in telling]
+    if len(informative) == 1 and informative[0].interval is not None:
+        return informative[0].interval
+    seeds = [{seed for name, seed in units if name == cell.name} for cell in informative]
     common = sorted(set.intersection(*seeds))
-    means = [float(np.mean([units[cell.name, seed] for cell in telling])) for seed in common]
+    means = [float(np.mean([units[cell.name, seed] for cell in informative])) for seed in common]
     if len(means) >= FEWEST and np.ptp(means) > 0:
         return student(means, level=LEVEL)
-    return random_effects([cell.interval for cell in telling if cell.interval is not None], level=LEVEL)
+    return random_effects([cell.interval for cell in informative if cell.interval is not None], level=LEVEL)
 
 
 def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell:
@@ -452,7 +460,9 @@ def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell
         " and ".join(f"{end + 0.0:.4g}" for end in ends if math.isfinite(end))  # a border of -0 is 0
         for ends in (prediction.claimed, prediction.tolerated)
     )
-    if interval.low > most or interval.high < least:  # with a room, so is an effect that is clear but smaller
+    if (
+        interval.low > most or interval.high < least
+    ):  # with an expected effect, so is an effect that is clear but smaller
         outcome, reason, about = CONTRADICTED, Reason.OTHER, edge
     elif low < interval.low and interval.high < high:
         outcome, reason, about = SUPPORTED, Reason.CLAIMED, border
@@ -463,5 +473,5 @@ def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell
     # the one-sided p-value of lying beyond the nearer end
     error, gaps = standard_error(interval), [interval.estimate - most, least - interval.estimate]
     beyond = [float(law(interval).sf(gap / error)) if error else float(gap <= 0) for gap in gaps if math.isfinite(gap)]
-    against = min(beyond)
-    return JudgedCell(name, outcome, reason, about, interval.n, interval, smallest_visible(interval), against)
+    p_opposite = min(beyond)
+    return JudgedCell(name, outcome, reason, about, interval.n, interval, smallest_visible(interval), p_opposite)

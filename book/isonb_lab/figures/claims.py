@@ -39,7 +39,7 @@ LINE = 14  # pixels from line to line of a statement
 HEAD = ("study", "page", "claim", "statement", "kind", "verdict", "words", "remark")
 COLUMNS = (
     *HEAD,
-    *("what", "trained", "cell", "n", "mean", "low", "high", "visible", "outcome", "reason"),
+    *("what", "trained", "cell", "n", "mean", "low", "high", "mde", "outcome", "reason"),
 )
 
 
@@ -93,7 +93,7 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
 
     >>> row = {"paper": "A paper", "page": "papers/a_paper", "claim": 1, "statement": "It gains", "kind": "runs"}
     >>> row |= {"verdict": "supported", "words": "supported", "remark": "", "what": "score", "cell": "CoLA"}
-    >>> row |= {"n": 5, "mean": 0.2, "low": 0.1, "high": 0.3, "visible": 0.15, "outcome": "supported", "reason": ""}
+    >>> row |= {"n": 5, "mean": 0.2, "low": 0.1, "high": 0.3, "mde": 0.15, "outcome": "supported", "reason": ""}
     >>> chart = claims_map(pd.DataFrame([row]), papers=["A paper"])
     >>> [layer["mark"]["type"] for layer in chart.to_dict()["layer"]]
     ['text', 'text', 'point', 'point', 'point', 'point']
@@ -197,7 +197,7 @@ def _cell(row: dict[str, Any]) -> dict[str, Any]:
         "outcome": row["outcome"] if row["outcome"] in OUTCOME_SHAPES else "not testable",  # no working setting
         "mean": f"{row['mean']:+.4g}" if measured else "–",
         "95% interval": f"{row['low']:+.4g} to {row['high']:+.4g}" if measured else "–",
-        "minimum detectable effect": "–" if _missing(row["visible"]) else f"{row['visible']:.3g}",
+        "minimum detectable effect": "–" if _missing(row["mde"]) else f"{row['mde']:.3g}",
         "n": str(int(row["n"])) if row["n"] else "–",
         "reason": row["reason"] or "–",
     }

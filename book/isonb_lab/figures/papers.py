@@ -63,7 +63,7 @@ def happened(study: Study, *arms: str) -> pd.DataFrame:
     tested = tested[named.astype(bool) & tested["mean"].notna()]
     always = over_tasks.steady(study)
     learned = [r.suite in always and (r.arm, r.suite) not in study.no_setting for r in tested.itertuples()]
-    points = tested[["mean", "low", "high", "visible"]] * 100
+    points = tested[["mean", "low", "high", "mde"]] * 100
     outcomes = tested[["arm", "suite", "n", "outcome"]].assign(learned=learned)
     return pd.concat([outcomes, points.round(4)], axis=1)
 

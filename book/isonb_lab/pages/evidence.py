@@ -177,7 +177,7 @@ def outcomes(judged: Iterable[Any]) -> str:
     numbers: dict[str, list[object]] = {}
     for item in judged:
         if item.claim.kind == "runs":
-            numbers.setdefault(item.words, []).append(item.claim.number)
+            numbers.setdefault(item.label, []).append(item.claim.number)
     return "; ".join(f"{joined(some)} {'is' if len(some) == 1 else 'are'} {each}" for each, some in numbers.items())
 
 
@@ -217,7 +217,7 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
             "verdict": row["outcome"],
             "n": row["n"],
             "mean (95% interval)": _mean(row["mean"], row["low"], row["high"]),
-            "minimum detectable effect": _signed(row["visible"], sign="") if row["visible"] else "–",
+            "minimum detectable effect": _signed(row["mde"], sign="") if row["mde"] else "–",
         }
         for row in rows
     ]
@@ -234,7 +234,7 @@ def ledger_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "outcome": row["outcome"],
             "n": str(row["n"] or "–"),
             "mean (95% interval)": _mean(row["mean"], row["low"], row["high"]),
-            "MDE": _signed(row["visible"], sign="") if row["visible"] else "–",
+            "MDE": _signed(row["mde"], sign="") if row["mde"] else "–",
             "can't tell": "" if row["mean"] is not None else row["reason"],
         }
         for row in rows

@@ -112,7 +112,7 @@ def assert_verdict(judged: Any, claim: int | str, outcome: str) -> None:
     >>> assert_verdict([judge(Claim("C9", "nothing", ()), [])], "C9", "not testable")
     """
     verdicts = judged.verdicts() if hasattr(judged, "verdicts") else judged
-    verdict_text = {verdict.claim.number: verdict.words for verdict in verdicts}.get(claim, "no such claim")
+    verdict_text = {verdict.claim.number: verdict.label for verdict in verdicts}.get(claim, "no such claim")
     if verdict_text != outcome:
         contradict(f"the runs must say what this page says ({claim}: {outcome}); got {verdict_text}.")
 

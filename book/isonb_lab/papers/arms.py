@@ -144,7 +144,7 @@ def treated(
     *,
     value: Value | Mapping[str, Value] = "score",
     base: Treatment | None = None,
-    apart: tuple[str, ...] = (),
+    may_differ: tuple[str, ...] = (),
     evidence: Callable[[Any, Sequence[str]], Evidence] | None = None,
     **more: Any,
 ) -> Prediction:
@@ -155,10 +155,10 @@ def treated(
     """
     if evidence is None:
         values = value if isinstance(value, Mapping) else {"": value}
-        evidence = Treated(values, treatment, base or plain_on(treatment.tasks), apart)
-    words = f"at the paper's setting: {what}"
+        evidence = Treated(values, treatment, base or plain_on(treatment.tasks), may_differ)
+    text = f"at the paper's setting: {what}"
     return Prediction(
-        words,
+        text,
         evidence,
         direction,
         trained=True,
@@ -177,7 +177,7 @@ def scored(
 
     ``""``: in the runs of the claim's own study, which are those that learned.
     """
-    words = f"{RUNS[runs_of or LEARNED]}: score, {arm} less {base}"
-    words += f", alike within {more['margin']}" if direction == "equal" else ""
+    text = f"{RUNS[runs_of or LEARNED]}: score, {arm} less {base}"
+    text += f", alike within {more['margin']}" if direction == "equal" else ""
     evidence = Change("score", arm, base)
-    return Prediction(words, evidence, direction, trained=True, runs_of=runs_of, arms=(arm, base), **more)
+    return Prediction(text, evidence, direction, trained=True, runs_of=runs_of, arms=(arm, base), **more)

@@ -57,7 +57,7 @@ class Item:
         caption: how the caption of the counterpart begins there.
         axes: what the paper has; none for a diagram, or a table whose printed values the page repeats.
         study: whose runs the page draws.
-        beside: the study whose runs are counted as recorded.
+        pool: the study whose runs are counted as recorded.
         arms: those of the study that the counterpart draws; all by default.
         treatment: of the runs that would fill it.
         kind: "runs", "diagram" or "printed".
@@ -70,7 +70,7 @@ class Item:
     caption: str
     axes: tuple[Axis, ...] = ()
     study: str = ""
-    beside: str = arms.TRAINED
+    pool: str = arms.TRAINED
     arms: tuple[str, ...] = ()
     treatment: Treatment | None = field(default=None, hash=False)
     kind: str = "runs"
@@ -95,7 +95,7 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
     """Each axis of an item with what its page shows of it and what is recorded. ``studies``: by name."""
     if item.kind != "runs":
         return []
-    mine, every = studies[item.study], studies[item.beside]
+    mine, every = studies[item.study], studies[item.pool]
     chosen = mine.runs[mine.runs["arm"].isin(item.arms)] if item.arms else mine.runs
     results = []
     for axis in item.axes:

@@ -187,7 +187,7 @@ class Advice:
     worst: float
 
     @property
-    def words(self) -> str:
+    def recommendation(self) -> str:
         """The advice as a sentence."""
         if self.p is not None:
             return f"Turn at p = {self.p:g}." if self.p else "Subtract the mean (p = 0)."

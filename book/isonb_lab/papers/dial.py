@@ -53,8 +53,8 @@ def read(name: str, folder: Path = FOLDER) -> pd.DataFrame:
 
 def manifest() -> dict[str, Any]:
     """What made the tables: plan, weights, texts, versions, CPU minutes."""
-    made: dict[str, Any] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
-    return made
+    manifest: dict[str, Any] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
+    return manifest
 
 
 def plan_digest() -> str:
@@ -76,8 +76,8 @@ def picks() -> list[int]:
     """
     rows = sentences()
     place = {sentence.id: row for row, sentence in enumerate(rows)}
-    asked = [place[name] for s in rows for name in (s.paraphrase_of, s.near_miss_of) if name]
-    return sorted(sorted(set(asked), key=lambda row: (-asked.count(row), row))[:PICKS])
+    named = [place[name] for s in rows for name in (s.paraphrase_of, s.near_miss_of) if name]
+    return sorted(sorted(set(named), key=lambda row: (-named.count(row), row))[:PICKS])
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _middle(table: pd.DataFrame, reader: str, **expected: Any) -> pd.DataFrame:
     return rows[rows["layer"].isin(MIDDLE)]
 
 
-def _told(rows: pd.DataFrame, name: str = "gain") -> str:
+def _summary(rows: pd.DataFrame, name: str = "gain") -> str:
     ends = zip(rows["layer"], rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
     return "; ".join(f"layer {layer}: {value:+.3f} ({low:+.3f} to {high:+.3f})" for layer, value, low, high in ends)
 
@@ -115,7 +115,7 @@ def _best_gains(reader: str, allowed: int) -> Callable[[Tables], Judged]:
     def judged(tables: Tables) -> Judged:
         rows = _middle(tables["best"], reader)
         unclear = int((rows["gain_low"] <= 0).sum())
-        return unclear == 0, unclear > allowed, _told(rows)
+        return unclear == 0, unclear > allowed, _summary(rows)
 
     return judged
 
@@ -129,7 +129,7 @@ def _place_is_inside(tables: Tables) -> Judged:
 
 def _over_rotation(tables: Tables) -> Judged:
     rows = _middle(tables["best"], "similarity")
-    return bool((rows["over_high"] < 0).all()), bool((rows["over_low"] > 0).any()), _told(rows, "over")
+    return bool((rows["over_high"] < 0).all()), bool((rows["over_low"] > 0).any()), _summary(rows, "over")
 
 
 def _trained_for_the_cosine(tables: Tables) -> Judged:
@@ -158,7 +158,7 @@ def _linear_head(tables: Tables) -> Judged:
     )
     gains = bool(((near["gain"] >= 0.01) & (near["gain_low"] > 0)).any())
     expected = bool((near["gain"] < 0.01).all() and (round_["gain_high"] < 0).all())
-    text = f"p = 0.75, {_told(near)}. p = 1, {_told(round_)}"
+    text = f"p = 0.75, {_summary(near)}. p = 1, {_summary(round_)}"
     return expected, gains or bool((round_["gain_low"] > 0).any()), text
 
 
@@ -174,10 +174,10 @@ def _first_token(tables: Tables) -> Judged:
 
 
 def _other_text(tables: Tables) -> Judged:
-    own, other = (
+    of_labels, other = (
         _middle(tables["best"], "similarity", fit=fit).set_index("layer")["gain"] for fit in ("own", "wikipedia")
     )
-    shares = other / own
+    shares = other / of_labels
     return bool((shares >= 0.5).all()), bool((shares < 0.5).any()), _shares(shares.to_dict())
 
 

@@ -22,7 +22,7 @@ __all__ = ["LEVELS", "PLACES", "SEEDS", "hypotheses", "levels", "search", "separ
 
 SEEDS, LEVELS = frozenset(range(1, 11)), 12  # of a level; levels of a task, the family of its tests
 ALPHA, POINT = 0.05, 1.0  # the gain that counts, in points of 0.01
-APART, LOWEST, HIGHEST = 5, 0.5, 4.0  # D1: levels apart, and how far they must reach, in times the plain value
+DISTINCT, LOWEST, HIGHEST = 5, 0.5, 4.0  # D1: levels apart, and how far they must reach, in times the plain value
 NEAR, MISSED = (0.65, 1.5), 1.5  # D5: levels near plain, and the ratio at which a level counts as missed
 PLACES: Mapping[str, tuple[str, str]] = {
     "tokens": ("istar", "metric.end.tokens.isoscore_all_layers"),
@@ -139,18 +139,20 @@ def hypotheses(table: pd.DataFrame) -> list[Judged]:
     count, least, most = separate(treated), float(treated["times"].min()), float(treated["times"].max())
     scale = float((table["times"] / table["reached"]).max())  # IsoScore ends at 1, so many times the plain value
     wide = least < LOWEST and (most > HIGHEST or scale <= HIGHEST)
-    outcome = "contradicted" if count < APART else "holds" if wide else "open"  # "fewer levels" would contradict it
+    outcome = "contradicted" if count < DISTINCT else "holds" if wide else "open"  # "fewer levels" would contradict it
     answers = [Judged("D1", outcome, f"{count} levels apart, {least:.2f} to {most:.3f} times the plain value")]
-    for name, side, words in (("D2", above, "above"), ("D3", below, "below")):
+    for name, side, phrase in (("D2", above, "above"), ("D3", below, "below")):
         gained = side.index.isin(shown.index) & (side["gain"] >= POINT)
-        seen = (side["gain high"] < POINT) | (side["detectable"] <= POINT)
-        outcome = "contradicted" if gained.any() else "holds" if len(side) and seen.all() else "open"
-        text = f"best gain {words} plain: {side['gain'].max():+.1f} points" if len(side) else f"no level {words} plain"
+        detected = (side["gain high"] < POINT) | (side["detectable"] <= POINT)
+        outcome = "contradicted" if gained.any() else "holds" if len(side) and detected.all() else "open"
+        text = (
+            f"best gain {phrase} plain: {side['gain'].max():+.1f} points" if len(side) else f"no level {phrase} plain"
+        )
         answers.append(Judged(name, outcome, text))
     ends = treated.loc[[treated["reached"].idxmin(), treated["reached"].idxmax()]]
     losses = ends.index.isin(shown.index) & (ends["gain"] < 0)
-    seen = ends["detectable"] <= POINT
-    outcome = "holds" if losses.all() else "contradicted" if (~losses & seen).any() else "open"
+    detected = ends["detectable"] <= POINT
+    outcome = "holds" if losses.all() else "contradicted" if (~losses & detected).any() else "open"
     text = " and ".join(f"{gain:+.1f}" for gain in ends["gain"])
     answers.append(Judged("D4", outcome, f"the lowest and the highest level: {text} points"))
     near = {target: _nearest(treated, target) for target in NEAR}

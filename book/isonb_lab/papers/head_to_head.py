@@ -59,7 +59,7 @@ from .arms import (
     treated,
 )
 from .heads import WIDTH
-from .pairs import SETS, kept, pair_interval
+from .pairs import SETS, pair_interval, recorded_table
 from .shrink_the_longest import SELECTED
 
 __all__ = [
@@ -139,21 +139,21 @@ def tried(study: Study) -> pd.DataFrame:
     metrics = dict(study.runs[["run_id", "metric"]].itertuples(index=False))
     logged = study.series[study.series["name"] == "step.validation." + study.series["run_id"].map(metrics)]
     second = study.series[study.series["name"] == "step.second." + study.series["run_id"].map(metrics)]
-    held = logged.groupby("run_id")["value"].max().to_dict() | second.groupby("run_id")["value"].max().to_dict()
+    best = logged.groupby("run_id")["value"].max().to_dict() | second.groupby("run_id")["value"].max().to_dict()
     rows = [
         {
             "run_id": run["run_id"],
             "suite": run["suite"],
             "arm": run["arm"],
             "setting": setting(settings),
-            "held": held[run["run_id"]],
+            "holdout": best[run["run_id"]],
             "score": run["score"],
         }
         for run, settings in zip(runs.to_dict("records"), settings_of_rows(runs), strict=True)
-        if run["run_id"] in held
+        if run["run_id"] in best
     ]
-    table = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "held", "score"])
-    first = table.sort_values("held", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
+    table = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "holdout", "score"])
+    first = table.sort_values("holdout", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
     return table.assign(chosen=table["run_id"].isin(first))
 
 
@@ -204,8 +204,8 @@ def _score(arm: str, direction: str, **more: Any) -> Prediction:
 
 def _fell(arm: str) -> Prediction:
     """The prediction that an arm lowers IsoScore* of the tokens of all layers in the runs that learned."""
-    words = f"{RUNS[LEARNED]}: IsoScore* of the tokens of all layers, {arm} less none"
-    return Prediction(words, Change(istar.ISOTROPY, arm), trained=True, runs_of=LEARNED, arms=(arm,))
+    text = f"{RUNS[LEARNED]}: IsoScore* of the tokens of all layers, {arm} less none"
+    return Prediction(text, Change(istar.ISOTROPY, arm), trained=True, runs_of=LEARNED, arms=(arm,))
 
 
 def _last(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
@@ -234,7 +234,7 @@ def _layer(study: Study, suites: Sequence[str]) -> Evidence:
 
 def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
     """Whitening less SoftDecay in points of similarity, both on the same resampled pairs."""
-    table = kept("direct")
+    table = recorded_table("direct")
     rows = [] if table is None else table[table["other"] == "whitening"].to_dict("records")
     return {
         f"{row['model']}, {SETS[row['task']]}": pair_interval(
@@ -287,9 +287,9 @@ OWN_GAINS = (  # of the three papers whose claim is that more is better, at thei
         base=SHRINK_PLAIN,
         margin=ALIKE,
     ),
-    treated("score, entropy less none", entropy_of(select=True), base=SHRINK_PLAIN, room=SHRINK_GAIN),
-    treated("score, SoftDecay less none", SOFTDECAY_LAYER, room=SOFTDECAY_GAIN),
-    treated("score, IsoLayer less none", ISOLAYER_LAYER, room=ISOLAYER_GAIN),
+    treated("score, entropy less none", entropy_of(select=True), base=SHRINK_PLAIN, expected_effect=SHRINK_GAIN),
+    treated("score, SoftDecay less none", SOFTDECAY_LAYER, expected_effect=SOFTDECAY_GAIN),
+    treated("score, IsoLayer less none", ISOLAYER_LAYER, expected_effect=ISOLAYER_GAIN),
 )
 ON_LAST = istar_at(ISTAR_LOWER, layers=(-1, 4))  # the last of the four layers of tiny
 LAST_ALONE = istar.SINGLES[-1]
@@ -308,7 +308,7 @@ CLAIMS = (
             _score(LOWER, "greater"),
             _score(RAISE, "less"),
             _fell(istar.WEAK_DOWN),
-            scored(istar.WEAK_DOWN, room=ISTAR_GAIN, runs_of=LEARNED),
+            scored(istar.WEAK_DOWN, expected_effect=ISTAR_GAIN, runs_of=LEARNED),
             scored(istar.WEAK_UP, direction="less", runs_of=LEARNED),
             treated(
                 "IsoScore* of the tokens of all layers, λ of -5, -3, -1 less none",
@@ -333,7 +333,7 @@ CLAIMS = (
                 )
                 for arm, measure, what, on in RAISED
             ),
-            *(scored(arm, room=gain, runs_of=LEARNED) for arm, gain in PRINTED_GAINS.items()),
+            *(scored(arm, expected_effect=gain, runs_of=LEARNED) for arm, gain in PRINTED_GAINS.items()),
             *OWN_GAINS,
         ),
         remark="Entropy on STS-B, where all points would be one class, is no part of it.",
@@ -384,16 +384,16 @@ CLAIMS = (
         "Entropy class by class makes the whole cloud more isotropic, too",
         tuple(
             Prediction(
-                f"{words}{what}, {arm} less none",
+                f"{prefix}{what}, {arm} less none",
                 partial(_last, arm=arm, measure=measure),
                 "greater",
                 ALIKE,
                 trained=True,
                 **more,
             )
-            for words, arm, more in (
+            for prefix, arm, more in (
                 ("", ENTROPY, {"arms": (ENTROPY,), "on": ENTROPY_ON}),
-                (f"{RUNS[LEARNED]}: ", SELECTED, {"runs_of": LEARNED, "room": ALIKE, "arms": (SELECTED,)}),
+                (f"{RUNS[LEARNED]}: ", SELECTED, {"runs_of": LEARNED, "expected_effect": ALIKE, "arms": (SELECTED,)}),
             )
             for what, measure in WHOLE.items()
         )
@@ -404,7 +404,7 @@ CLAIMS = (
                 value=partial(_own_tails, measure=measure),
                 base=SHRINK_PLAIN,
                 margin=ALIKE,
-                room=ALIKE,
+                expected_effect=ALIKE,
             )
             for what, measure in WHOLE.items()
         ),

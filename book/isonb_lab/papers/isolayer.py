@@ -22,7 +22,7 @@ READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
 SCALED = (arms.ISOBN, "end.features")
 DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
-APART = ("head",)  # IsoBN scales what the pooler gives, IsoLayer's head is linear
+MAY_DIFFER = ("head",)  # IsoBN scales what the pooler gives, IsoLayer's head is linear
 
 
 def arm_of(settings: Settings) -> str | None:
@@ -62,10 +62,10 @@ def first_score(study: Study, suites: Sequence[str]) -> Units:
 
 def _rise(study: Study, suites: Sequence[str]) -> Evidence:
     """IsoScore behind the layer less that before it."""
-    return _apart(study, suites, a=AFTER, b=BEFORE, name="isoscore")
+    return _less(study, suites, a=AFTER, b=BEFORE, name="isoscore")
 
 
-def _apart(study: Study, suites: Sequence[str], *, a: tuple[str, str], b: tuple[str, str], name: str) -> Evidence:
+def _less(study: Study, suites: Sequence[str], *, a: tuple[str, str], b: tuple[str, str], name: str) -> Evidence:
     """A measure of the vectors at place a less that at b."""
     return difference(measure(study, a, name, suites), measure(study, b, name, suites))
 
@@ -75,7 +75,7 @@ def _variance(a: tuple[str, str], b: tuple[str, str], k: int, text: str) -> tupl
     return tuple(
         Prediction(
             f"{text}{detail}",
-            partial(_apart, a=a, b=b, name=f"explained_variance_{k}{ending}"),
+            partial(_less, a=a, b=b, name=f"explained_variance_{k}{ending}"),
             "less",
             trained=True,
             runs_of=arms.HEAD_TO_HEAD,
@@ -96,7 +96,7 @@ def _end(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
     return dict((after - before).dropna())
 
 
-def _own(text: str, name: str, direction: str) -> Prediction:
+def _after_less_before(text: str, name: str, direction: str) -> Prediction:
     """A measure behind the layer less before it, at the paper's setting: linear head, its own tasks."""
     evidence = Treated({"": partial(_end, name=name)}, arms.ISOLAYER_LAYER)
     return arms.treated(text, arms.ISOLAYER_LAYER, direction, evidence=evidence)
@@ -128,9 +128,9 @@ CLAIMS = (
                 for runs in (arms.HEAD_TO_HEAD, arms.LEARNED)
             ),
             arms.scored(arms.ISOLAYER),
-            arms.scored(arms.ISOLAYER, room=arms.ISOLAYER_GAIN, runs_of=arms.LEARNED),
-            _own("IsoScore, after the layer less before", "isoscore", "greater"),
-            arms.treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, room=arms.ISOLAYER_GAIN),
+            arms.scored(arms.ISOLAYER, expected_effect=arms.ISOLAYER_GAIN, runs_of=arms.LEARNED),
+            _after_less_before("IsoScore, after the layer less before", "isoscore", "greater"),
+            arms.treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, expected_effect=arms.ISOLAYER_GAIN),
         ),
     ),
     Claim(
@@ -139,7 +139,7 @@ CLAIMS = (
         (
             *_variance(AFTER, BEFORE, 1, "head to head: EV1, after the layer less before"),
             *(
-                _own(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
+                _after_less_before(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
                 for detail, ending in DETAILS.items()
             ),
             Prediction(
@@ -162,7 +162,7 @@ CLAIMS = (
                 arms.ISOLAYER_LAYER,
                 "equal",
                 base=arms.ISOBN_LAYER,
-                apart=APART,
+                may_differ=MAY_DIFFER,
                 margin=SAME_SCORE,
             ),
             *(
@@ -172,7 +172,7 @@ CLAIMS = (
                     "less",
                     value=partial(_read_behind, name=f"explained_variance_3{ending}"),
                     base=arms.ISOBN_LAYER,
-                    apart=APART,
+                    may_differ=MAY_DIFFER,
                 )
                 for detail, ending in DETAILS.items()
             ),

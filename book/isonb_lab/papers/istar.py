@@ -35,7 +35,7 @@ __all__ = [
     "HARM",
     "ISOTROPY",
     "LOWERED",
-    "OWN",
+    "PAPER_WEIGHTS",
     "SINGLES",
     "TWO_NN",
     "WEAK_DOWN",
@@ -68,11 +68,11 @@ def arm_of(settings: Settings) -> str | None:
     if method != "istar":
         return {"none": PLAIN, "cosreg": arms.COSREG}.get(method)
     zeta, layers = float(settings.get("method.zeta", 0.2)), settings.get("method.layers", "all")
-    words = [f"λ = {float(settings['method.weight']):+g}"]
-    words += ["unbiased"] if settings.get("method.unbiased") else []
-    words += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
-    words += [f"layer {layers}"] if layers != "all" else []
-    return ", ".join(words)
+    parts = [f"λ = {float(settings['method.weight']):+g}"]
+    parts += ["unbiased"] if settings.get("method.unbiased") else []
+    parts += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
+    parts += [f"layer {layers}"] if layers != "all" else []
+    return ", ".join(parts)
 
 
 def lowers(settings: Settings) -> bool:
@@ -117,7 +117,7 @@ def sweep(study: Study) -> Sweep:
 
 def weights_of(*sweeps: Sweep) -> list[str]:
     """The arms that some sweeps vary λ over, each once, by rising λ."""
-    arms_of_sweeps = dict.fromkeys(arm for one in sweeps for arm in one.arms)
+    arms_of_sweeps = dict.fromkeys(arm for item in sweeps for arm in item.arms)
     return sorted(arms_of_sweeps, key=lambda arm: float(match["weight"]) if (match := SWEPT.fullmatch(arm)) else 0.0)
 
 
@@ -209,9 +209,9 @@ def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
 
 def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:
     """TwoNN of the last layer's [CLS] vectors, an arm less none."""
-    words = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
+    text = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
     change = Change(CLS_TWO_NN, arm)
-    return Prediction(words, change, direction, trained=True, runs_of=runs_of, arms=(arm,))
+    return Prediction(text, change, direction, trained=True, runs_of=runs_of, arms=(arm,))
 
 
 def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
@@ -288,7 +288,7 @@ CORRELATED = arms.istar_at((*arms.ISTAR_LOWER, 0.5, *arms.ISTAR_RAISE), ("rte", 
 WEIGHT = "the task or the weight"
 # What claims 14 and 15 take for granted: without a gain there is none to lose.
 GAIN = arms.treated(
-    "score, λ of -5, -3, -1 less none", LOWERED, room=arms.ISTAR_GAIN, depends=WEIGHT, arms=(arms.LOWER,)
+    "score, λ of -5, -3, -1 less none", LOWERED, expected_effect=arms.ISTAR_GAIN, depends=WEIGHT, arms=(arms.LOWER,)
 )
 HARM = arms.treated("score, λ of 1, 3, 5 less none", RAISED, "less", depends=WEIGHT, arms=(arms.RAISE,))
 NO_GAIN = "It takes a gain of λ < 0 for granted. With ζ = 1 the loss has no gradient: that is plain training."
@@ -324,7 +324,7 @@ CLAIMS = (
             arms.scored(arms.LOWER),
             arms.scored(arms.RAISE, direction="less"),
             arms.scored(arms.LOWER, arms.RAISE),
-            arms.scored(WEAK_DOWN, room=arms.ISTAR_GAIN, runs_of=""),
+            arms.scored(WEAK_DOWN, expected_effect=arms.ISTAR_GAIN, runs_of=""),
             arms.scored(WEAK_UP, direction="less", runs_of=""),
             arms.scored(WEAK_DOWN, WEAK_UP, runs_of=""),
             GAIN,
@@ -435,12 +435,12 @@ CLAIMS = (
             ),
             *(
                 arms.treated(
-                    f"|change of IsoScore*|, {words}, early less late layers",
+                    f"|change of IsoScore*|, {weights}, early less late layers",
                     treatment,
                     evidence=partial(_own_early, treatment=treatment),
                     depends=WEIGHT,
                 )
-                for words, treatment in (("λ of -5, -3, -1", LOWERED), ("λ of 1, 3, 5", RAISED))
+                for weights, treatment in (("λ of -5, -3, -1", LOWERED), ("λ of 1, 3, 5", RAISED))
             ),
             arms.treated(
                 "IsoScore*, λ of 1, 3, 5, last layer less the others",
@@ -460,7 +460,7 @@ CLAIMS = (
                 arms.istar_at(arms.ISTAR_LOWER, zeta=(0,)),
                 "less",
                 base=LOWERED,
-                room=arms.ISTAR_GAIN,
+                expected_effect=arms.ISTAR_GAIN,
                 depends=WEIGHT,
                 arms=(arms.LOWER,),
             ),
@@ -477,7 +477,7 @@ CLAIMS = (
                 arms.istar_at(arms.ISTAR_LOWER, layers=range(1, 25)),
                 "less",
                 base=LOWERED,
-                room=arms.ISTAR_GAIN,
+                expected_effect=arms.ISTAR_GAIN,
                 depends="the task or the layer",
                 arms=(arms.LOWER,),
             ),
@@ -505,7 +505,7 @@ def variant(settings: Settings) -> str:
 
 
 # The paper's own weights, zetas and layers, as released: what ``own_cells_plan.md`` asks of ``tiny``.
-OWN = Design(
+PAPER_WEIGHTS = Design(
     name="istar_own",
     page="papers/istar",
     recordings=arms.OWN_CELLS[:1],

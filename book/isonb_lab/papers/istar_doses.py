@@ -39,7 +39,7 @@ def arm_of(settings: Settings) -> str | None:
         SHRUNK: float(settings.get("method.zeta", 0.2)) != 0.2,
         RELEASED: bool(settings.get("method.include_pads")),
     }
-    others = [arm for arm, there in requests.items() if there]
+    others = [arm for arm, present in requests.items() if present]
     return others[0] if others else f"λ = {float(settings['method.weight']):g}"
 
 

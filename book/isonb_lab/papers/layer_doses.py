@@ -40,8 +40,8 @@ def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
     ``score_end`` and ``isoscore_end`` after the last epoch; ``before``, the IsoScore before the layer.
     """
     rows = []
-    seen = responses(study)
-    every = seen.pivot(index=[*KEYS, "update"], columns="what", values="value").reset_index("update")
+    logged = responses(study)
+    every = logged.pivot(index=[*KEYS, "update"], columns="what", values="value").reset_index("update")
     for key, wide in every.groupby(level=list(KEYS)):
         best = stopping(wide["held"].tolist(), patience)
         update, score, isoscore = (wide[name].to_numpy() for name in ("update", "score", "isoscore"))
@@ -52,19 +52,19 @@ def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
     table = pd.DataFrame(
         rows, columns=[*KEYS, "epoch", "update", "before", "score", "score_end", "isoscore", "isoscore_end"]
     )
-    return seen[[*KEYS]].drop_duplicates().merge(table)  # in the order of the runs
+    return logged[[*KEYS]].drop_duplicates().merge(table)  # in the order of the runs
 
 
-def stopping(held: Sequence[float], patience: int) -> int:
+def stopping(scores: Sequence[float], patience: int) -> int:
     """The epoch whose state is kept: the first best one before ``patience`` epochs without improvement.
 
-    ``held[0]`` is the score before training, which is no candidate.
+    ``scores[0]`` is the score before training, which is no candidate.
 
     >>> stopping([0.8, 0.7, 0.75, 0.75, 0.74, 0.9], patience=2)
     2
     """
     best, at = -float("inf"), 0
-    for epoch, value in enumerate(held[1:], start=1):
+    for epoch, value in enumerate(scores[1:], start=1):
         if value > best:
             best, at = value, epoch
         elif epoch - at >= patience:
@@ -93,9 +93,9 @@ details = tuple(f", {head}" for head in HEADS)
 
 
 def _unharmed(what: str, column: str) -> Prediction:
-    words = f"score {what}, joint loss at 1e-3, less than {SMALL} below that without the layer"
+    text = f"score {what}, joint loss at 1e-3, less than {SMALL} below that without the layer"
     return Prediction(
-        words, partial(_changed, column=column, dose=JOINT), "at least", SMALL, trained=True, details=details
+        text, partial(_changed, column=column, dose=JOINT), "at least", SMALL, trained=True, details=details
     )
 
 

@@ -46,7 +46,7 @@ class FineTuned:
 
     run: Finetuning
     train: Features
-    held: Features
+    validation: Features
 
     def layered(self, options: Mapping[str, Any], *, trained: bool = True, **changes: Any) -> Layered:
         """The module of a method with two phases behind the frozen model, trained unless it needs no training.
@@ -77,13 +77,17 @@ class Layered:
         """
         tuned, module = self.tuned, self.model.module
         split, main = tuned.run.splits["validation"], tuned.run.task.metrics[0]
-        before, after = tuned.run.model.head(tuned.held.cloud), self.model.logits(tuned.held)
+        before, after = tuned.run.model.head(tuned.validation.cloud), self.model.logits(tuned.validation)
         measured: dict[str, float | None] = {
             "before.score": split.score(before)[main],
             "after.score": split.score(after)[main],
             "changed": float((before.argmax(1).cpu() != after.argmax(1)).double().mean()),
         }
-        clouds = {"before": tuned.held.cloud, "after": module(tuned.held.cloud), "train": module(tuned.train.cloud)}
+        clouds = {
+            "before": tuned.validation.cloud,
+            "after": module(tuned.validation.cloud),
+            "train": module(tuned.train.cloud),
+        }
         for where, cloud in clouds.items():
             measured |= {f"{where}.{name}": value for name, value in measure_all(cloud.double(), SHAPE).items()}
         return measured
@@ -95,8 +99,8 @@ def fine_tune(config: Mapping[str, Any], data: str | Path | None = None) -> Fine
     with work_folder(None) as folder:
         train(run, folder, resumable=False, progress=False)
     run.model.requires_grad_(False)
-    learned_from, held = (features(run, run.splits[name]) for name in ("train", "validation"))
-    return FineTuned(run, learned_from, held)
+    learned_from, validation = (features(run, run.splits[name]) for name in ("train", "validation"))
+    return FineTuned(run, learned_from, validation)
 
 
 def pair_batches(

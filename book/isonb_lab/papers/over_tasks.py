@@ -11,7 +11,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from isonb_lab.claims.comparing import OPEN, WORDS
+from isonb_lab.claims.comparing import LABELS, OPEN
 from isonb_lab.claims.study import PLAIN, Study
 from isonb_lab.claims.verdicts import FEWEST, difference
 from isonb_lab.statistics.paired import paired_tests
@@ -21,7 +21,7 @@ from .arms import METHODS
 
 __all__ = ["over_tasks", "seed_means", "steady"]
 
-COLUMNS = ("arm", "tasks", "n", "mean", "low", "high", "visible", "p", "carried")
+COLUMNS = ("arm", "tasks", "n", "mean", "low", "high", "mde", "p", "carried")
 
 
 def seed_means(gains: Mapping[tuple[str, int], float], units: Mapping[str, float]) -> list[float]:
@@ -41,7 +41,7 @@ def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: floa
     A gain is a share of the plain model's mean lead over the majority baseline: 0.01 is a hundredth of what training
     adds. So a task counts where plain training always learned it. Student's interval is over the means of the seeds, so
     it speaks of new seeds on these tasks. Columns: ``arm``, ``tasks`` (how many; a task where a method has no working
-    setting isn't among them), ``n`` (seeds), ``mean``, ``low``, ``high``, ``visible`` (the minimum detectable effect at
+    setting isn't among them), ``n`` (seeds), ``mean``, ``low``, ``high``, ``mde`` (the minimum detectable effect at
     the first step of Holm's method), ``p`` by Holm's method over the methods, ``carried`` (the task without which the
     interval holds 0, if one carries it) and ``outcome``: what one task carries is no outcome of all. A method with
     fewer than three seeds has no row.
@@ -68,7 +68,7 @@ def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: floa
             test.visible,
             test.p,
             carried,
-            OPEN if carried else WORDS[test.verdict],
+            OPEN if carried else LABELS[test.verdict],
         )
         for arm, tasks, _, carried in rows
         for test in [tests[arm]]
@@ -82,8 +82,8 @@ def _carried(gains: Mapping[tuple[str, int], float], units: Mapping[str, float],
     if len(units) < 2 or not student(seed_means(gains, units), level=level).excludes():
         return ""
     rest = {task: {name: unit for name, unit in units.items() if name != task} for task in units}
-    left = (task for task, some in rest.items() if not student(seed_means(gains, some), level=level).excludes())
-    return next(left, "")
+    undecided = (task for task, some in rest.items() if not student(seed_means(gains, some), level=level).excludes())
+    return next(undecided, "")
 
 
 def steady(study: Study) -> tuple[str, ...]:

@@ -50,15 +50,15 @@ def study_of_runs(
         RecordedError: for a recording that isn't as it was published.
     """
     every, logged = tables_of(Path(runs))
-    kinds = {cell.given["experiment"] for cell in plan_of(design.plan, design.size)}
+    kinds = {cell.settings["experiment"] for cell in plan_of(design.plan, design.size)}
     every = every[every["experiment"].isin(kinds)]
     settings = settings_of_rows(every)
     suites = _suites(design, settings)
     arms = _arms(design, settings, suites)
     result = every.assign(arm=arms, suite=suites, source="recorded")
     result = result.drop_duplicates(["suite", "arm", "seed"], ignore_index=True)
-    words = result[["suite", "arm", "seed"]].astype(str).agg(", ".join, axis=1) if len(result) else []
-    plan = result.assign(cell=words)[PLAN]
+    cells = result[["suite", "arm", "seed"]].astype(str).agg(", ".join, axis=1) if len(result) else []
+    plan = result.assign(cell=cells)[PLAN]
     return Study(
         design, *joined_tables(design, result, logged, plan, live or {}), tuple(live or {}), others=others or {}
     )

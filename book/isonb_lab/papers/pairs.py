@@ -14,10 +14,10 @@ __all__ = [
     "SETS",
     "TRANSFORMS",
     "WITHOUT",
-    "kept",
     "over_sets",
     "pair_gain",
     "pair_interval",
+    "recorded_table",
     "shared_pairs",
 ]
 
@@ -64,7 +64,7 @@ def over_sets(gains: pd.DataFrame, arm: str, *, without: str = "") -> dict[str, 
     return {str(model): student(values.tolist()) for model, values in by_model if len(values) > 1}
 
 
-def kept(name: str) -> pd.DataFrame | None:
+def recorded_table(name: str) -> pd.DataFrame | None:
     """The recorded table ``softdecay_<name>.csv``; None where there is none."""
     path = FOLDER / f"softdecay_{name}.csv"
     return pd.read_csv(path) if path.exists() else None

@@ -20,7 +20,7 @@ from isonb_lab.sweeps.grids import load_grid
 
 from .arms import OWN_CELLS
 
-__all__ = ["Beside", "beside", "gains", "joined_rows", "our_rows", "price", "revalued", "score_rows"]
+__all__ = ["PairedScores", "gains", "joined_rows", "our_rows", "paired_scores", "price", "revalued", "score_rows"]
 
 NO_SCORES = "relative|EV_|IsoScore|change"  # metrics of a printed table that are no scores
 WATCHED_BY = ("patience", "validations")  # settings that say little of a training
@@ -30,7 +30,7 @@ Cell = Callable[[Iterable[float]], str]
 
 
 @dataclass(frozen=True)
-class Beside:
+class PairedScores:
     """The scores of one training regime on a task: those of plain training, and of a setting of a method, by seed."""
 
     task: str
@@ -46,12 +46,12 @@ class Beside:
         """What the method adds at the same seed."""
         return [self.scores[seed] - self.plain[seed] for seed in self.scores.keys() & self.plain.keys()]
 
-    def labelled(self, words: str) -> Beside:
+    def labelled(self, text: str) -> PairedScores:
         """The same with further words behind its settings."""
-        return replace(self, settings=", ".join(filter(None, (self.settings, words))))
+        return replace(self, settings=", ".join(filter(None, (self.settings, text))))
 
 
-def beside(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Beside]:
+def paired_scores(study: Study, method: Chosen, tasks: Sequence[str]) -> list[PairedScores]:
     """Each regime of the study's runs in which a method ran beside plain training, once for each of its settings.
 
     Args:
@@ -78,42 +78,44 @@ def beside(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Beside]:
         without = plain[training_of(item)]
         for options, runs_of in by_setting.items():
             regime_words = name.removeprefix(task_and_encoder(item)).split(", ")
-            lines = [words for words in regime_words if words and not words.startswith(WATCHED_BY)]
+            lines = [text for text in regime_words if text and not text.startswith(WATCHED_BY)]
             lines = [*filter(None, [task_name(str(item["task"])).partition(", ")[2]]), *lines]  # "joint" rows
             lines += [in_short(column, value) for column, value in sorted(options) if column in varied]
             before, after = ({seed: scores[run] for seed, run in some.items()} for some in (without, runs_of))
-            results.append(Beside(_task(item), str(item["model"]), ", ".join(lines), before, after, without, runs_of))
+            results.append(
+                PairedScores(_task(item), str(item["model"]), ", ".join(lines), before, after, without, runs_of)
+            )
     return results
 
 
-def revalued(found: Sequence[Beside], value: Value, *, before: Value | None = None) -> list[Beside]:
+def revalued(cells: Sequence[PairedScores], value: Value, *, before: Value | None = None) -> list[PairedScores]:
     """The same runs with another number in the place of their score; of those that have it.
 
     Args:
-        found: of :func:`beside`.
+        cells: of :func:`paired_scores`.
         value: the numbers of runs, by run id.
         before: where the number without the method is one of its own runs, before it acts; else it is the plain runs'.
     """
     results = []
-    for item in found:
-        own = _numbers(value, item.runs)
+    for item in cells:
+        scores = _numbers(value, item.runs)
         plain = _numbers(before, item.runs) if before else _numbers(value, item.plain_runs)
-        results += [replace(item, plain=plain, scores=own)] if own else []
+        results += [replace(item, plain=plain, scores=scores)] if scores else []
     return results
 
 
 def _numbers(value: Value, runs: Mapping[int, str]) -> dict[int, float]:
-    known = value(list(runs.values()))
-    return {seed: known[run] for seed, run in runs.items() if run in known}
+    numbers = value(list(runs.values()))
+    return {seed: numbers[run] for seed, run in runs.items() if run in numbers}
 
 
-def gains(found: Sequence[Beside]) -> pd.DataFrame:
+def gains(cells: Sequence[PairedScores]) -> pd.DataFrame:
     """The gains in points with Student's 95% interval over seeds, from two seeds on.
 
     Columns: model, task, metric (the settings, in words), gain, low, high: those of a printed gain.
     """
     rows = []
-    for item in found:
+    for item in cells:
         if len(item.gains) > 1:
             mean = student([100 * gain for gain in item.gains])
             rows.append((f"{item.model} (ours)", item.task, item.settings, mean.estimate, mean.low, mean.high))
@@ -124,7 +126,7 @@ def score_rows(
     paper: str,
     table: str,
     base: str,
-    methods: Mapping[str, Sequence[Beside]],
+    methods: Mapping[str, Sequence[PairedScores]],
     cell: Cell,
     *,
     metrics: Sequence[str] = (),
@@ -151,20 +153,20 @@ def score_rows(
 
 
 def our_rows(
-    tasks: Sequence[str], base: str, methods: Mapping[str, Sequence[Beside]], cell: Cell
+    tasks: Sequence[str], base: str, methods: Mapping[str, Sequence[PairedScores]], cell: Cell
 ) -> list[dict[str, str]]:
     """Our part of :func:`score_rows`: a row a task and training, or the price of what wasn't run."""
     rows: list[dict[str, str]] = []
     for task in tasks:
         ours: dict[str, dict[str, str]] = {}
         for name, item in ((name, item) for name, results in methods.items() for item in results if item.task == task):
-            words = f"{item.model} (ours{', ' * bool(item.settings)}{item.settings})"
-            ours.setdefault(words, {base: cell(item.plain.values())})[name] = cell(item.scores.values())
+            text = f"{item.model} (ours{', ' * bool(item.settings)}{item.settings})"
+            ours.setdefault(text, {base: cell(item.plain.values())})[name] = cell(item.scores.values())
         if not ours:
             cost = price([task])
-            words = f", planned: {cost.runs} runs, {cost.cpu_hours:.1f} h of one core" if cost else ""
-            ours = {f"ours: not run{words}": {}}
-        rows += [{"task": task, "encoder": words} | cells for words, cells in ours.items()]
+            text = f", planned: {cost.runs} runs, {cost.cpu_hours:.1f} h of one core" if cost else ""
+            ours = {f"ours: not run{text}": {}}
+        rows += [{"task": task, "encoder": text} | cells for text, cells in ours.items()]
     return [{column: row.get(column, "–") for column in ("task", "encoder", base, *methods)} for row in rows]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isonb.runtime.told import counted
-from isonb_lab.claims.verdicts import NOT_SEEN, NOT_TESTABLE, SEEN, UNTESTED, Judgement
+from isonb_lab.claims.verdicts import NOT_OBSERVED, NOT_TESTABLE, OBSERVED, UNTESTED, Judgement
 from isonb_lab.papers.studies import load_study
 from isonb_lab.places import RECORDINGS_FOLDER
 from isonb_lab.runs.recordings import FOLDER, recorded, scored
@@ -84,13 +84,13 @@ def answers(judged: Mapping[str, Sequence[Judgement]]) -> list[Answer]:
     of_claims = {f"claim {item.claim.number}": item for some in judged.values() for item in some}
     rows = []
     for plan in PLANS:
-        known = OUTCOMES[plan]() if plan in OUTCOMES else {}
+        statuses = OUTCOMES[plan]() if plan in OUTCOMES else {}
         cost = price(plan)
         for name, asks in hypotheses(plan).items():
             if name.startswith("claim"):
                 status, why = _of_claim(plan, of_claims.get(name))
             else:
-                status, why = known.get(name, (NOT_RUN, "no run for it is recorded"))
+                status, why = statuses.get(name, (NOT_RUN, "no run for it is recorded"))
             rows.append(Answer(plan, name, asks, status, why if status == ANSWERED or not cost else f"{why}; {cost}"))
     return rows
 
@@ -115,23 +115,23 @@ def _of_claim(plan: str, verdict: Judgement | None) -> tuple[str, str]:
     if verdict is None:
         return NOT_RUN, "no run for it is recorded"
     if plan == "evidence_plan":
-        return ANSWERED, f"run as planned; verdict: {verdict.words}"
+        return ANSWERED, f"run as planned; verdict: {verdict.label}"
     lines = [part for part in verdict.predictions if part.prediction.treatment and part.outcome != NOT_TESTABLE]
     if not lines:
         return NOT_RUN, "no run at the paper's setting is recorded"
-    if verdict.outcome in (SEEN, NOT_SEEN, UNTESTED):
+    if verdict.outcome in (OBSERVED, NOT_OBSERVED, UNTESTED):
         return OPEN, "only a part of it was run at the paper's setting"
-    return (OPEN if verdict.outcome in ("inconclusive", NOT_TESTABLE) else ANSWERED), verdict.words
+    return (OPEN if verdict.outcome in ("inconclusive", NOT_TESTABLE) else ANSWERED), verdict.label
 
 
 def _of_doses() -> dict[str, tuple[str, str]]:
     """D1 to D5 by task and place, and what of them was not run."""
     runs = scored(recorded("evidence_dose").runs)
     results: dict[str, dict[str, list[str]]] = {name: {} for name in DOSES}
-    for task, words in PLACES.items():
+    for task, phrase in PLACES.items():
         for place in dose.PLACES:
             for hypothesis in dose.hypotheses(dose.levels(dose.task_runs(runs, task), place)):
-                results[hypothesis.name].setdefault(hypothesis.outcome, []).append(f"{words} {place}")
+                results[hypothesis.name].setdefault(hypothesis.outcome, []).append(f"{phrase} {place}")
     return {
         name: (
             OPEN if "open" in outcomes else ANSWERED,
@@ -150,10 +150,10 @@ def _of_evidence() -> dict[str, tuple[str, str]]:
     gained = int((cells.low > arms.POINT).sum())
     anew = failed_runs.with_new_seeds()
     methods, plain = (f"{item.estimate * item.n:.0f} of {item.n}" for item in (anew.methods, anew.plain))
-    held = anew.methods.estimate < anew.plain.estimate and anew.p < 0.05
+    fewer_fail = anew.methods.estimate < anew.plain.estimate and anew.p < 0.05
     cost = estimate(load_grid("evidence_istar", "full"))
     released = (FOLDER / "evidence_istar").is_dir()
-    asked = (
+    of_seeds = (
         (OPEN, "its runs are recorded and not judged yet")
         if released
         else (
@@ -162,15 +162,15 @@ def _of_evidence() -> dict[str, tuple[str, str]]:
             f"the plan of {PLANS['own_cells_plan']} asks about weights from -5 to 5 with fewer runs",
         )
     )
-    return dict.fromkeys(RELEASED, asked) | {
+    return dict.fromkeys(RELEASED, of_seeds) | {
         "H1": (
             OPEN,
             f"{gained} of {len(cells)} cells gain a point; the plan asks for two tasks whose plain model has stopped "
             f"gaining, and training was cut short on {' and '.join(short) or 'none'}",
         ),
         "H2": (
-            ANSWERED if held else OPEN,
-            f"{'holds' if held else 'open'}: {methods} runs failed with CosReg and {plain} with plain training "
+            ANSWERED if fewer_fail else OPEN,
+            f"{'holds' if fewer_fail else 'open'}: {methods} runs failed with CosReg and {plain} with plain training "
             f"(p = {anew.p:.3f}); not run on STS-B at 2e-4",
         ),
         "H3": (
@@ -189,7 +189,7 @@ def _of_dial() -> dict[str, tuple[str, str]]:
 def _of_read_where() -> dict[str, tuple[str, str]]:
     """R1 to R4, W1, W2, F1, F2 and H3 of what is read, over the places where each was asked."""
     outcomes = {}
-    for asked, rows in read_where.answers(read_where.runs()).groupby("name"):
+    for name, rows in read_where.answers(read_where.runs()).groupby("name"):
         why = "; ".join(
             f"{row['why']} ({row['where']})"
             if row["why"] == read_where.NOT_RUN
@@ -197,7 +197,7 @@ def _of_read_where() -> dict[str, tuple[str, str]]:
             for row in rows.to_dict("records")
         )
         waits, run = (rows["outcome"] == "open").any(), (rows["why"] != read_where.NOT_RUN).any()
-        outcomes[str(asked)] = (OPEN if waits and run else NOT_RUN if waits else ANSWERED, why)
+        outcomes[str(name)] = (OPEN if waits and run else NOT_RUN if waits else ANSWERED, why)
     return outcomes
 
 

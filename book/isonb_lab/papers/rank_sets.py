@@ -27,10 +27,10 @@ class RankSet:
     loses_to: tuple[str, ...]
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The ranks in words.
 
-        >>> RankSet(1, 3, (), ()).words, RankSet(2, 2, (), ()).words
+        >>> RankSet(1, 3, (), ()).label, RankSet(2, 2, (), ()).label
         ('1 to 3', '2')
         """
         return f"{self.best}" if self.best == self.worst else f"{self.best} to {self.worst}"

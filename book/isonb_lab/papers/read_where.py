@@ -251,17 +251,17 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) ->
     text = f"{slope.interval.estimate:+.2f} points a doubling, at most {room:.1f} over the range"
     answers = [Judged("R1", outcome, text)]
     moved = (treated["p"] <= 1 - LEVEL) & (treated["gain"].abs() >= POINT)
-    seen = treated["equivalent"].astype(bool) | (treated["detectable"] <= POINT)
-    outcome = "contradicted" if moved.any() else "holds" if seen.all() else "open"
+    detected = treated["equivalent"].astype(bool) | (treated["detectable"] <= POINT)
+    outcome = "contradicted" if moved.any() else "holds" if detected.all() else "open"
     answers.append(Judged("R2", outcome, f"the largest change of a level is {best:.1f} points"))
     outside = (treated["gain low"] > POINT) | (treated["gain high"] < -POINT)
     outcome = "contradicted" if outside.any() else "holds" if treated["equivalent"].all() else "open"
     text = f"{int(treated['equivalent'].sum())} of {len(treated)} levels lie within one point"
     answers.append(Judged("R3", outcome, text))
     ends = treated.sort_values("reached")
-    apart = bool((ends["reached low"].to_numpy()[1:] > ends["reached high"].to_numpy()[:-1]).all())
+    separate = bool((ends["reached low"].to_numpy()[1:] > ends["reached high"].to_numpy()[:-1]).all())
     span = f"from {ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
-    outcome = "holds" if apart else "contradicted" if table["seeds"].min() >= seeds else "open"
+    outcome = "holds" if separate else "contradicted" if table["seeds"].min() >= seeds else "open"
     return [*answers, Judged("R4", outcome, span)]
 
 
@@ -290,8 +290,8 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     ]
     rows += [(f"R{k}", name, "open", NOT_RUN) for name in waiting for k in (1, 2, 3, 4)]
     tests = weights(frame)
-    asked = (("W1", ("sst2_joint", 0.3)), ("W1", ("sst2_joint", 3.0)), ("W2", ("english_sentiment", 0.3)))
-    rows += [(name, f"weight {key[1]:g}", *_no_loss(tests.get(key))) for name, key in asked]
+    tests_of_weights = (("W1", ("sst2_joint", 0.3)), ("W1", ("sst2_joint", 3.0)), ("W2", ("english_sentiment", 0.3)))
+    rows += [(name, f"weight {key[1]:g}", *_no_loss(tests.get(key))) for name, key in tests_of_weights]
     rows += [(name, "failed runs", *_fewer(failures(frame), some)) for name, some in FEWER.items()]
     rows.append(("H3", "length", *_no_gain(length(frame))))
     return pd.DataFrame(rows, columns=["name", "where", "outcome", "why"])
@@ -336,12 +336,12 @@ def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple
 
     ``search``: weight and :data:`READ` of single runs. Targets choose in the order of how near they are.
     """
-    left = {float(row["weight"]): float(row[READ]) for row in search.to_dict("records") if row["weight"]}
+    reached_by = {float(row["weight"]): float(row[READ]) for row in search.to_dict("records") if row["weight"]}
     chosen: dict[float, tuple[float, float]] = {}
     ranked = sorted(
-        (abs(np.log(reached / target)), target, weight) for target in targets for weight, reached in left.items()
+        (abs(np.log(reached / target)), target, weight) for target in targets for weight, reached in reached_by.items()
     )
     for _, target, weight in ranked:
         if target not in chosen and weight not in {w for w, _ in chosen.values()}:
-            chosen[target] = (weight, left[weight])
+            chosen[target] = (weight, reached_by[weight])
     return dict(sorted(chosen.items()))

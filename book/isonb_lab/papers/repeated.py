@@ -33,21 +33,23 @@ SYNTHETIC = "metric.all.isoscore"  # stands for the score of a run without a tas
 
 def two_kinds() -> tuple[Study, Study]:
     """The head to head as its own recording has it, and as the other kinds of processors made it."""
-    here, there = (load_study(replace(DESIGN, recordings=names, claims=())) for names in (DESIGN.recordings, OTHERS))
-    return here, there
+    here, elsewhere = (
+        load_study(replace(DESIGN, recordings=names, claims=())) for names in (DESIGN.recordings, OTHERS)
+    )
+    return here, elsewhere
 
 
-def runs_twice(here: Study, there: Study) -> pd.DataFrame:
+def runs_twice(here: Study, elsewhere: Study) -> pd.DataFrame:
     """One row a run that both studies have: ``suite``, ``arm``, ``seed``, and its score ``here`` and ``there``."""
     columns = ["run_id", "suite", "arm", "seed", "score"]
-    both = here.runs[columns].merge(there.runs[["run_id", "score"]], on="run_id", suffixes=("", "_there"))
+    both = here.runs[columns].merge(elsewhere.runs[["run_id", "score"]], on="run_id", suffixes=("", "_there"))
     return both.rename(columns={"score": "here", "score_there": "there"}).drop(columns="run_id")
 
 
-def gains_twice(here: Study, there: Study) -> pd.DataFrame:
+def gains_twice(here: Study, elsewhere: Study) -> pd.DataFrame:
     """What a method gains over plain training at the same seed, ``here`` and ``there``: a row a suite, arm and seed."""
     gains = {
-        arm: [difference(study.units("score", arm), study.units("score", PLAIN)) for study in (here, there)]
+        arm: [difference(study.units("score", arm), study.units("score", PLAIN)) for study in (here, elsewhere)]
         for arm in METHODS
     }
     rows = [
@@ -64,7 +66,7 @@ def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Whether the mean gains of :func:`gains_twice` differ from one kind of processor to the other.
 
     One row a suite and arm with three seeds or more: ``n``, the mean gains ``here`` and ``there``, the mean difference
-    ``apart`` of the same seeds with Student's interval ``low`` to ``high``, and ``p`` of the paired test by Holm's
+    ``difference`` of the same seeds with Student's interval ``low`` to ``high``, and ``p`` of the paired test by Holm's
     method over all rows.
     """
     rows = []
@@ -74,7 +76,7 @@ def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             mean = student(values, level=level)
             means = (len(cell), cell["here"].mean(), cell["there"].mean())
             rows.append((suite, arm, *means, mean.estimate, mean.low, mean.high, paired_p(values)))
-    table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "apart", "low", "high", "p"])
+    table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "difference", "low", "high", "p"])
     return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
 
 
@@ -92,11 +94,11 @@ def repeats(folder: Path | None = None) -> pd.DataFrame:
     """One row a run that was made again on the same kind of processor: by how much it differs from the first.
 
     Columns: ``run_id``, ``kind`` (of processor), ``task``, ``model``, ``method``, ``seed``, ``score``, ``again``,
-    and ``apart``, the largest difference of a measured number, as a share of it where it is above 1. A synthetic run
-    has no task, encoder or method, and its score is the IsoScore of all its points. Without repeated runs there are no
+    and ``difference``, the largest one of a measured number, as a share of it where it is above 1. A synthetic run has
+    no task, encoder or method, and its score is the IsoScore of all its points. Without repeated runs there are no
     rows.
     """
-    columns = ["run_id", "kind", "task", "model", "method", "seed", "score", "again", "apart"]
+    columns = ["run_id", "kind", "task", "model", "method", "seed", "score", "again", "difference"]
     home = FOLDER if folder is None else folder
     if not (home / REPEATED).is_dir():
         return pd.DataFrame(columns=columns)
@@ -115,7 +117,7 @@ def repeats(folder: Path | None = None) -> pd.DataFrame:
         seed=first["seed"].astype(int),
         score=first["score"],
         again=second["score"],
-        apart=((item - other).abs() / item.abs().clip(lower=1)).max(axis=1),
+        difference=((item - other).abs() / item.abs().clip(lower=1)).max(axis=1),
     )
     return result.reset_index()[columns]
 

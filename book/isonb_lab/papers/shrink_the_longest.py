@@ -69,7 +69,7 @@ def _rise(study: Study, suites: Sequence[str], *, ending: str) -> Evidence:
 
 
 PLAIN_RUNS = arms.plain_on(arms.SHRINK_TASKS, **arms.SHRINK_TRAINING)
-OWN = {SELECTED: arms.entropy_of(select=True), ALL: arms.entropy_of(select=False)}
+TREATMENTS = {SELECTED: arms.entropy_of(select=True), ALL: arms.entropy_of(select=False)}
 
 
 def _tails(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
@@ -87,9 +87,9 @@ def _own_share(k: int, arm: str, base: str = PLAIN, direction: str = "less", **m
     """A_k of the training batch over the last 30% of the updates, raw and centred, at the paper's setting."""
     names = {cell: f"step.train.cls.anisotropy_{k}{ending}" for cell, ending in DETAILS.items()}
     value = {cell: partial(_tails, name=name) for cell, name in names.items()}
-    words = f"A{k} of the last 30%, {arm} less {base}"
-    other = OWN.get(base, PLAIN_RUNS)
-    return arms.treated(words, OWN[arm], direction, value=value, base=other, depends=FORM, **more)
+    text = f"A{k} of the last 30%, {arm} less {base}"
+    other = TREATMENTS.get(base, PLAIN_RUNS)
+    return arms.treated(text, TREATMENTS[arm], direction, value=value, base=other, depends=FORM, **more)
 
 
 RISES = {cell: partial(_risen, ending=ending) for cell, ending in DETAILS.items()}
@@ -149,12 +149,14 @@ CLAIMS = (
         (
             arms.scored(arms.ENTROPY, on=arms.ENTROPY_ON),
             arms.scored(arms.ALL_BARS, direction="equal", margin=SAME_SCORE, runs_of=arms.NEIGHBOURS),
-            arms.scored(SELECTED, room=arms.SHRINK_GAIN, runs_of=""),
+            arms.scored(SELECTED, expected_effect=arms.SHRINK_GAIN, runs_of=""),
             arms.scored(ALL, direction="equal", margin=SAME_SCORE, runs_of=""),
-            arms.treated(f"score, {SELECTED} less none", OWN[SELECTED], base=PLAIN_RUNS, room=arms.SHRINK_GAIN),
+            arms.treated(
+                f"score, {SELECTED} less none", TREATMENTS[SELECTED], base=PLAIN_RUNS, expected_effect=arms.SHRINK_GAIN
+            ),
             arms.treated(
                 f"score, {ALL} less none, alike within {SAME_SCORE}",
-                OWN[ALL],
+                TREATMENTS[ALL],
                 "equal",
                 base=PLAIN_RUNS,
                 margin=SAME_SCORE,

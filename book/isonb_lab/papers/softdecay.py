@@ -19,7 +19,7 @@ from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
 
 from . import arms
-from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, kept, pair_interval
+from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, pair_interval, recorded_table
 from .token_spectra import LABELS
 
 __all__ = [
@@ -32,11 +32,11 @@ __all__ = [
     "SOFTDECAY",
     "START",
     "chosen_alphas",
-    "kept",
     "numbers_by_layer",
     "printed_changes",
     "printed_depth",
     "recorded_by_alpha",
+    "recorded_table",
     "vector_gains",
 ]
 
@@ -92,8 +92,8 @@ def vector_gains(study: Study) -> pd.DataFrame:
 
     Intervals are over pairs: from the run's record, or from ``softdecay_differences.csv`` where that says nothing.
     """
-    told = kept("differences")
-    extra = {} if told is None else {row[:2]: row[2:] for row in told.itertuples(index=False, name=None)}
+    differences = recorded_table("differences")
+    extra = {} if differences is None else {row[:2]: row[2:] for row in differences.itertuples(index=False, name=None)}
     parts = [f"metric.difference.spearman.{p}{end}" for p in PROTOCOLS for end in ENDS]
     rows = []
     for run in study.runs.reindex(columns=["run_id", "suite", "arm", "task", "metric.pairs", *parts]).to_dict(
@@ -110,7 +110,7 @@ def vector_gains(study: Study) -> pd.DataFrame:
 
 def recorded_by_alpha() -> pd.DataFrame:
     """What SoftDecay changes by alpha, recorded: runs, set ("dev": STS-B's validation split), sides, alpha, gain."""
-    table = kept("alpha")
+    table = recorded_table("alpha")
     if table is None:
         return pd.DataFrame()
     start = table[table["alpha"].isna()].set_index(["model", "set"])["mean"].rename("start")
@@ -202,9 +202,9 @@ def _last_two(study: Study, runs: Sequence[str], *, number: str) -> dict[str, fl
     return {str(run): float(values.dropna().iloc[-1] - values.dropna().iloc[-2]) for run, values in rows}
 
 
-def _own_depth(number: str, direction: str, treatment: Treatment, value: Mapping[str, Value], words: str) -> Prediction:
+def _own_depth(number: str, direction: str, treatment: Treatment, value: Mapping[str, Value], text: str) -> Prediction:
     """A number of the token matrices of plain models on the paper's own task."""
-    return arms.treated(f"{LABELS[number]}, {words}", treatment, direction, evidence=Treated(value, treatment))
+    return arms.treated(f"{LABELS[number]}, {text}", treatment, direction, evidence=Treated(value, treatment))
 
 
 def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:
@@ -216,7 +216,7 @@ def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:
 
 def _above(study: Study, suites: Sequence[str], *, other: str) -> Evidence:
     """SoftDecay against another transform, both on the same resampled pairs (``softdecay_direct.csv``)."""
-    table = kept("direct")
+    table = recorded_table("direct")
     rows = [] if table is None else table[table["other"] == other].to_dict("records")
     cells = {f"{row['model']}, {SETS[row['task']]}": row for row in rows}
     return {
@@ -237,7 +237,7 @@ def _whitening_less_softdecay(study: Study, suites: Sequence[str], *, column: st
 
 def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     """The largest distance over the bound that was seen, of all layers and batches."""
-    table = kept("spectra")
+    table = recorded_table("spectra")
     if table is None:
         return {}
     groups = table.groupby(["model", "task"])["bound"]
@@ -271,7 +271,10 @@ CLAIMS = (
                 number,
                 direction,
                 FIGURE_2,
-                {words: partial(_numbers_by_layer, number=number, share=share) for words, share in SHARES.items()},
+                {
+                    share_name: partial(_numbers_by_layer, number=number, share=share)
+                    for share_name, share in SHARES.items()
+                },
                 "deeper less shallower layer",
             )
             for number, direction in WITH_DEPTH.items()
@@ -350,8 +353,8 @@ CLAIMS = (
         "Trained SoftDecay improves fine-tuning",
         (
             arms.scored(arms.SOFTDECAY),
-            arms.scored(arms.SOFTDECAY, room=arms.SOFTDECAY_GAIN, runs_of=arms.LEARNED),
-            arms.treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, room=arms.SOFTDECAY_GAIN),
+            arms.scored(arms.SOFTDECAY, expected_effect=arms.SOFTDECAY_GAIN, runs_of=arms.LEARNED),
+            arms.treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, expected_effect=arms.SOFTDECAY_GAIN),
         ),
     ),
     Claim(

@@ -42,7 +42,7 @@ FILES = (
     softdecay,
     trained_runs,
 )
-DESIGNS: dict[str, Design] = {design.name: design for design in (*(file.DESIGN for file in FILES), istar.OWN)}
+DESIGNS: dict[str, Design] = {design.name: design for design in (*(file.DESIGN for file in FILES), istar.PAPER_WEIGHTS)}
 STUDIES = tuple(DESIGNS)
 
 

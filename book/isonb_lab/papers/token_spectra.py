@@ -15,7 +15,7 @@ from isonb.measures.registry import TOKEN_MEASURES
 from isonb.measures.spectrum import spectral_median, spectral_skewness
 from isonb.numerics.rows import row_count
 
-LABELS = {name.removeprefix("spectral_"): one.title for name, one in TOKEN_MEASURES.items()}
+LABELS = {name.removeprefix("spectral_"): measure.title for name, measure in TOKEN_MEASURES.items()}
 NUMBERS = tuple(LABELS)
 
 
@@ -54,8 +54,8 @@ def token_spectrum(states: Tensor, mask: Tensor | None = None) -> TokenSpectrum:
     """
     x, mask = check_points(states, mask, name="states", points=2)
     u, s, _ = torch.linalg.svd(x, full_matrices=False)
-    kept = torch.arange(s.shape[-1], device=s.device) < row_count(x, mask).unsqueeze(-1)
-    values = s[kept]
+    real = torch.arange(s.shape[-1], device=s.device) < row_count(x, mask).unsqueeze(-1)
+    values = s[real]
     return TokenSpectrum(
         values=values,
         skewness=float(spectral_skewness(values)),
@@ -68,9 +68,9 @@ def token_spectrum(states: Tensor, mask: Tensor | None = None) -> TokenSpectrum:
 
 def _bound(u: Tensor, s: Tensor) -> float:
     """The largest distance from the first k directions over singular value k + 1, wherever that isn't rounding."""
-    left = (u * s.unsqueeze(-2)).square().flip(-1).cumsum(-1).flip(-1).amax(-2).sqrt()
+    distances = (u * s.unsqueeze(-2)).square().flip(-1).cumsum(-1).flip(-1).amax(-2).sqrt()
     solid = s > 1e3 * torch.finfo(s.dtype).eps * s[..., :1]
-    return float((left / torch.where(solid, s, torch.inf)).max())
+    return float((distances / torch.where(solid, s, torch.inf)).max())
 
 
 def layer_spectra(batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[pd.DataFrame, dict[int, Tensor]]:

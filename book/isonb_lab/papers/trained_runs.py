@@ -34,7 +34,7 @@ DESIGN = Design(
         (HEAD_TO_HEAD, "small"),
         ("evidence_methods", "full"),
         (NEIGHBOURS, "small"),
-        *((one, "full") for one in OWN_CELLS),
+        *((name, "full") for name in OWN_CELLS),
     ),
     no_setting=no_setting,
 )

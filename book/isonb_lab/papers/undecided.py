@@ -8,10 +8,10 @@ from typing import Any
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.verdicts import (
     INCONCLUSIVE,
-    NOT_SEEN,
+    NOT_OBSERVED,
     NOT_TESTABLE,
-    SEEN,
-    SILENT,
+    OBSERVED,
+    UNTESTABLE,
     UNTESTED,
     Claim,
     Judgement,
@@ -29,7 +29,7 @@ from .arms import OWN_CELLS, TRAINED
 __all__ = ["at_its_setting", "distance", "needs"]
 
 OPEN = (INCONCLUSIVE, NOT_TESTABLE)
-ELSEWHERE = (SEEN, NOT_SEEN, UNTESTED)  # judged by no run at the paper's setting
+ELSEWHERE = (OBSERVED, NOT_OBSERVED, UNTESTED)  # judged by no run at the paper's setting
 ARMS = 2  # whose difference is read
 MOST = 1000  # replicates; a mean that would need more is as good as on the border
 REPLICATES = {"student": "seeds", "random effects": "tasks"}  # what a mean is taken over
@@ -38,7 +38,7 @@ REPLICATES = {"student": "seeds", "random effects": "tasks"}  # what a mean is t
 def distance(prediction: Prediction, mean: Interval) -> float:
     """How far a mean lies from the border at which it would decide: of two borders the farther one.
 
-    >>> gain = Prediction("gain", lambda study, suites: {}, "greater", room=0.01)
+    >>> gain = Prediction("gain", lambda study, suites: {}, "greater", expected_effect=0.01)
     >>> round(distance(gain, Interval(0.002, -0.01, 0.014, 0.95, 5, "student")), 3)
     0.008
     """
@@ -61,8 +61,8 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
             rows.append({"claim": item.claim.number, **at_its_setting(study, item.claim)})
         if item.claim.kind == "runs" and item.outcome in OPEN:
             parts = [_needed(study, part) for part in item.deciding if part.outcome in OPEN]
-            words = dict.fromkeys([item.claim.needs, *(what for what, _, _ in parts)])
-            row = {"claim": item.claim.number, "what": "; ".join(filter(None, words))}
+            needed = dict.fromkeys([item.claim.needs, *(what for what, _, _ in parts)])
+            row = {"claim": item.claim.number, "what": "; ".join(filter(None, needed))}
             runs, hours = sum(part[1] for part in parts), sum(part[2] for part in parts)
             rows.append({**row, "runs": runs or None, "hours": hours or None})
     return rows
@@ -71,13 +71,13 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
 def at_its_setting(study: Study, claim: Claim) -> dict[str, Any]:
     """What, runs and hours: the planned runs that have a claim's treatment and no record yet."""
     pool = next((treatment for name, treatment in study.others.items() if name == TRAINED), None)
-    there = set() if pool is None else set(pool.runs["run_id"])
+    recorded = set() if pool is None else set(pool.runs["run_id"])
     grids = [grid for grid in OWN_CELLS if grid_file(grid).is_file()]
     expected = {
         run.run_id: run
         for grid in grids
         for run in load_grid(grid, "full")
-        if run.run_id not in there and any(treatment.has(settings_of(run.config)) for treatment in claim.treatments)
+        if run.run_id not in recorded and any(treatment.has(settings_of(run.config)) for treatment in claim.treatments)
     }
     what = "runs at its paper's setting, as planned" if expected else claim.needs or "a grid at its setting"
     hours = estimate(expected.values()).cpu_hours if expected else None
@@ -106,7 +106,7 @@ def _needed(study: Study, part: PredictionJudgement) -> tuple[str, int, float]:
         setting = f"a setting that moves it by more than {prediction.margin:g}" if moving else "another setting"
         return f"{setting}: {prediction.what}", 0, 0.0
     count, unit = max(counts), REPLICATES[part.mean.method]
-    cells = [cell for cell in part.cells if cell.outcome not in SILENT]
+    cells = [cell for cell in part.cells if cell.outcome not in UNTESTABLE]
     seconds = home.runs.groupby("suite")["manifest.seconds"].median()
     of_cells = [float(seconds[home.suite_of(cell.name)]) for cell in cells]
     if unit == "seeds":

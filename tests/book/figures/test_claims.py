@@ -21,8 +21,8 @@ from isonb_lab.figures import runs as pictures
 from isonb_lab.papers.studies import load_study
 
 BOOK = Path(__file__).resolve().parents[3] / "book"
-SEEN = {"mean": -0.0213, "low": -0.04, "high": -0.0026, "visible": 0.0312, "n": 5}
-NOTHING = {"mean": None, "low": None, "high": None, "visible": None, "n": 0}
+SEEN = {"mean": -0.0213, "low": -0.04, "high": -0.0026, "mde": 0.0312, "n": 5}
+NOTHING = {"mean": None, "low": None, "high": None, "mde": None, "n": 0}
 
 
 def row(cell, outcome, numbers=NOTHING, **other):

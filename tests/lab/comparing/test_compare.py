@@ -246,7 +246,7 @@ def test_the_books_own_runs_give_the_books_own_verdicts():
     judged = [pair for pair in result.pairs if pair.judged]
     assert len(judged) == len(book)
     ours = sorted((round(p.interval.estimate / 100, 9), round(p.p, 9), round(p.visible / 100, 9)) for p in judged)
-    theirs = sorted((round(r["mean"], 9), round(r["p"], 9), round(r["visible"], 9)) for _, r in book.iterrows())
+    theirs = sorted((round(r["mean"], 9), round(r["p"], 9), round(r["mde"], 9)) for _, r in book.iterrows())
     assert np.allclose(ours, theirs, atol=1e-8)
     text = {"above": "gain", "below": "loss", "not significant": "not significant"}
     assert sorted(p.verdict for p in judged) == sorted(text[outcome] for outcome in book["outcome"])

@@ -70,7 +70,7 @@ def test_gains_are_one_family_of_paired_tests(study):
     assert result["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: comparing.OPEN}
     for arm, row in GAINS.items():
         visible = minimum_detectable(float(np.std(row, ddof=1)), 5, alpha=0.05 / 2)
-        assert result.loc[arm, "visible"] == pytest.approx(visible), "at the first step of Holm's method over two tests"
+        assert result.loc[arm, "mde"] == pytest.approx(visible), "at the first step of Holm's method over two tests"
 
 
 def test_a_method_without_a_working_setting_is_no_test(study):
@@ -78,11 +78,11 @@ def test_a_method_without_a_working_setting_is_no_test(study):
     broken = replace(study, no_setting=frozenset({(arms.ISOBN, SUITE)}))
     result = comparing.against_plain(broken, arms.METHODS).set_index("arm")
     assert result["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: NO_SETTING}
-    assert result.loc[arms.ISOBN, ["p", "visible"]].isna().all()
+    assert result.loc[arms.ISOBN, ["p", "mde"]].isna().all()
     assert result.loc[arms.ISOBN, "mean"] == pytest.approx(np.mean(GAINS[arms.ISOBN]))
     assert result.loc[arms.COSREG, "p"] == pytest.approx(stats.ttest_1samp(GAINS[arms.COSREG], 0).pvalue)
     spread = float(np.std(GAINS[arms.COSREG], ddof=1))
-    assert result.loc[arms.COSREG, "visible"] == pytest.approx(minimum_detectable(spread, 5))
+    assert result.loc[arms.COSREG, "mde"] == pytest.approx(minimum_detectable(spread, 5))
 
 
 def test_where_nothing_learned_nothing_is_compared():

@@ -47,8 +47,8 @@ def test_runs_that_were_trained_differently_are_not_compared(tmp_path):
 
 
 def test_claims_are_judged_on_these_runs(study):
-    text = {verdict.claim.number: verdict.words for verdict in study.verdicts()}
-    book = {item.claim.number: item.words for item in load_study("istar").verdicts()}
+    text = {verdict.claim.number: verdict.label for verdict in study.verdicts()}
+    book = {item.claim.number: item.label for item in load_study("istar").verdicts()}
     assert text[9] == "contradicted"  # as made: the score rises with isotropy among the paper's weights on RTE
     assert text[9] != book[9]
     gain = next(entry for entry in istar.CLAIMS if entry.number == 8).predictions[6]

@@ -174,8 +174,8 @@ def test_a_cell_is_met_by_the_row_that_differs_from_the_defaults_in_what_it_name
         write_record(tmp_path / "records", Record(config))
     publish(tmp_path / "records", tmp_path, "some")
     small = plan_of("head_to_head", "small")
-    (cola, *_) = (c for c in small if (c.given["task"], c.given["seed"]) == ("cola", 1))
-    shared = {name: value for name, value in cola.given.items() if not name.startswith("method.")}
+    (cola, *_) = (c for c in small if (c.settings["task"], c.settings["seed"]) == ("cola", 1))
+    shared = {name: value for name, value in cola.settings.items() if not name.startswith("method.")}
     result = filled([PlannedCell(shared | method)], [recorded("some", tmp_path)])
     assert list(result.values()) == [None if row is None else ids[row]]
 

@@ -71,7 +71,7 @@ SAID = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_each_claim_has_the_verdict_that_the_pages_tell(name, verdicts):
-    assert {verdict.claim.number: verdict.words for verdict in verdicts[name]} == SAID[name]
+    assert {verdict.claim.number: verdict.label for verdict in verdicts[name]} == SAID[name]
 
 
 def test_a_task_without_a_working_setting_says_nothing_of_i_star(verdicts):
@@ -130,8 +130,8 @@ OTHERS |= {"at least": ("less",)}  # the negation, and the other sign
 def turned_round(prediction):
     """Its negation and its other sign. That of an effect of a size is that it is smaller: so may be both signs."""
     others = OTHERS[prediction.direction]
-    if prediction.room:
-        return [replace(prediction, direction=others[0], margin=prediction.room, room=0.0)]
+    if prediction.expected_effect:
+        return [replace(prediction, direction=others[0], margin=prediction.expected_effect, expected_effect=0.0)]
     return [replace(prediction, direction=other) for other in others]
 
 

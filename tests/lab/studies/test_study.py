@@ -140,7 +140,7 @@ def test_a_method_without_a_working_setting_says_nothing_there(study):
         ("sentiment", NO_SETTING),
         ("entailment", "not testable"),
     ]
-    assert result[1].cells[0].words == "each setting of CosReg that was tried ended at the majority baseline"
+    assert result[1].cells[0].explanation == "each setting of CosReg that was tried ended at the majority baseline"
     assert (result[1].outcome, result[2].outcome) == ("not testable", "contradicted")
 
 
@@ -151,8 +151,8 @@ def test_paired_differences_by_hand(study):
     reference = stats.ttest_1samp([0.03, 0.04, 0.05, 0.06, 0.07], 0).confidence_interval(0.95)
     assert (result["low"], result["high"]) == pytest.approx((reference.low, reference.high))
     stricter = study.paired("score", "CosReg", suites=["sentiment"], alpha=0.05 / 32).iloc[0]
-    assert stricter["visible"] == pytest.approx(smallest_visible(student([0.03, 0.04, 0.05, 0.06, 0.07]), 0.05 / 32))
-    assert stricter["visible"] > 2 * result["visible"]
+    assert stricter["mde"] == pytest.approx(smallest_visible(student([0.03, 0.04, 0.05, 0.06, 0.07]), 0.05 / 32))
+    assert stricter["mde"] > 2 * result["mde"]
 
 
 def test_the_tail_is_the_mean_of_the_last_updates(study):
@@ -191,7 +191,7 @@ def test_the_mean_over_cells_stands_below_them(study):
     assert rows[2]["mean"] == pytest.approx((rows[0]["mean"] + rows[1]["mean"]) / 2)
     assert (rows[2]["outcome"], rows[2]["n"]) == ("supported", 5)
     assert rows[2]["low"] < rows[2]["mean"] < rows[2]["high"]
-    assert rows[2]["visible"] > 0
+    assert rows[2]["mde"] > 0
     assert [row["cell"] for row in cell_rows(study.verdicts()) if row["claim"] == 1] == ["sentiment"]
 
 

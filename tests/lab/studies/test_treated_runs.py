@@ -12,9 +12,9 @@ from isonb_lab.claims.verdicts import (
     CONTRADICTED,
     DEPENDS,
     INCONCLUSIVE,
-    NOT_SEEN,
+    NOT_OBSERVED,
     NOT_TESTABLE,
-    SEEN,
+    OBSERVED,
     SUPPORTED,
     UNTESTED,
     Claim,
@@ -86,7 +86,7 @@ def test_a_setting_may_differ_between_two_methods():
     )
     runs = [run(1, 0.75, "isolayer", "rte", head="linear"), run(1, 0.5, "isobn", "rte")]
     assert Treated({"": "score"}, layer, bn)(study(*runs), ()) == {}
-    assert Treated({"": "score"}, layer, bn, apart=("head",))(study(*runs), ()) == {("RTE (tiny)", 1): 0.25}
+    assert Treated({"": "score"}, layer, bn, may_differ=("head",))(study(*runs), ()) == {("RTE (tiny)", 1): 0.25}
 
 
 def test_numbers_by_run_and_by_detail():
@@ -127,27 +127,29 @@ def claim(*parts, premise=()):
 NONE = part({}, ISTAR)
 
 
-@pytest.mark.parametrize(("values", "outcome"), [(UP, SEEN), (DOWN, NOT_SEEN), (OPEN, UNTESTED), (None, UNTESTED)])
+@pytest.mark.parametrize(
+    ("values", "outcome"), [(UP, OBSERVED), (DOWN, NOT_OBSERVED), (OPEN, UNTESTED), (None, UNTESTED)]
+)
 def test_runs_at_another_setting_contradict_nothing(values, outcome):
     evidence = part({"a": values} if values else {})
     result = claim(evidence, NONE)
     assert result.outcome == outcome
     assert not result.decided
-    assert result.outcome_of(evidence) in (SEEN, NOT_SEEN, INCONCLUSIVE, NOT_TESTABLE)
+    assert result.outcome_of(evidence) in (OBSERVED, NOT_OBSERVED, INCONCLUSIVE, NOT_TESTABLE)
 
 
 def test_runs_with_the_treatment_decide_whatever_others_say():
     against, local = part({"a": DOWN}), part({"b": UP}, ISTAR)
     result = claim(against, local)
     assert (result.outcome, result.decided, result.deciding) == (SUPPORTED, True, (local,))
-    assert (result.outcome_of(against), result.outcome_of(local)) == (NOT_SEEN, SUPPORTED)
+    assert (result.outcome_of(against), result.outcome_of(local)) == (NOT_OBSERVED, SUPPORTED)
     assert claim(part({"a": UP}), part({"b": DOWN}, ISTAR)).outcome == CONTRADICTED
     assert claim(part({"a": DOWN}), part({"b": OPEN}, ISTAR)).outcome == INCONCLUSIVE
 
 
 def test_one_part_at_its_setting_is_not_the_claim():
     """What is missing was not tested there; what contradicts a part contradicts the claim."""
-    assert claim(part({"a": DOWN}), part({"b": UP}, ISTAR), NONE).outcome == NOT_SEEN
+    assert claim(part({"a": DOWN}), part({"b": UP}, ISTAR), NONE).outcome == NOT_OBSERVED
     assert claim(part({"a": UP}), part({"b": DOWN}, ISTAR), NONE).outcome == CONTRADICTED
 
 

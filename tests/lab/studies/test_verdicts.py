@@ -94,9 +94,9 @@ def test_one_cell(direction, margin, values, outcome):
     ],
 )
 def test_an_effect_that_has_no_room_contradicts_a_claim_of_it(direction, values, outcome):
-    cell = judge_cell(gain(direction, room=0.05), "cola", values)
+    cell = judge_cell(gain(direction, expected_effect=0.05), "cola", values)
     assert cell.outcome == outcome
-    assert (cell.against <= 0.025) == (outcome == CONTRADICTED)
+    assert (cell.p_opposite <= 0.025) == (outcome == CONTRADICTED)
 
 
 def test_many_seeds_use_the_bootstrap():
@@ -107,10 +107,10 @@ def test_many_seeds_use_the_bootstrap():
 
 def test_what_is_against_a_claim_agrees_with_its_interval_and_with_scipy():
     cell = judge_cell(gain(), "cola", DOWN)
-    assert cell.against == pytest.approx(stats.ttest_1samp(DOWN, 0, alternative="less").pvalue)
+    assert cell.p_opposite == pytest.approx(stats.ttest_1samp(DOWN, 0, alternative="less").pvalue)
     for values in (UP, DOWN, OPEN):
         result = judge_cell(gain(), "cola", values)
-        assert (result.against <= 0.025) == (result.outcome == CONTRADICTED)
+        assert (result.p_opposite <= 0.025) == (result.outcome == CONTRADICTED)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 32])
@@ -140,7 +140,7 @@ def test_one_weak_cell_of_many_does_not_contradict_an_identity():
     weak = [-0.1, -0.3, -0.02, -0.25, -0.08]
     alone = judge_cell(gain(), "c0", weak)
     assert alone.outcome == CONTRADICTED
-    assert 0.01 < alone.against < 0.025
+    assert 0.01 < alone.p_opposite < 0.025
     cells = dict.fromkeys((f"c{k}" for k in range(10)), UP) | {"c0": weak}
     assert judged(cells, decided_by="all").outcome == INCONCLUSIVE
     assert judged({"c0": weak}, decided_by="all").outcome == CONTRADICTED
@@ -179,12 +179,12 @@ def test_cells_that_all_lie_on_one_side_agree_however_much_they_differ():
 def test_cells_on_both_sides_depend_on_what_they_differ_in():
     result = judged({"minilm": UP, "tiny": DOWN, "base": OPEN}, depends="the encoder")
     assert result.outcome == DEPENDS
-    assert claimed(result).words == "depends on the encoder"
+    assert claimed(result).label == "depends on the encoder"
     other = judged({"a": UP, "b": DOWN})
-    assert claimed(result, other, result).words == "depends on the encoder and the task"
-    assert claimed(result, judged({"a": UP})).words == "depends on the encoder"
-    assert claimed(result, judged({"a": DOWN})).words == CONTRADICTED
-    assert claimed(judged({"a": UP})).words == SUPPORTED
+    assert claimed(result, other, result).label == "depends on the encoder and the task"
+    assert claimed(result, judged({"a": UP})).label == "depends on the encoder"
+    assert claimed(result, judged({"a": DOWN})).label == CONTRADICTED
+    assert claimed(judged({"a": UP})).label == SUPPORTED
     assert judged({"a": [0.001 * v for v in UP], "b": UP}, direction="equal", margin=0.02).outcome != DEPENDS
 
 

@@ -56,11 +56,11 @@ def test_without_an_encoder_nothing_holds_for_all():
 
 def test_advice_is_the_best_worst_case_or_what_held_out_data_choose():
     best = deployed.advice(scores(**{"p0.5": (0.02, 0.01), "p1": (0.05, 0.06)}), "search")
-    assert (best.p, best.worst, best.words) == (0.5, pytest.approx(0.01), "Turn at p = 0.5.")
+    assert (best.p, best.worst, best.recommendation) == (0.5, pytest.approx(0.01), "Turn at p = 0.5.")
     unclear = deployed.advice(scores(), "search")
     assert (unclear.p, unclear.held_out) == (None, True)
     one_loses = deployed.advice(scores(minilm_search=(-0.02, 0.01)), "search")
-    assert (one_loses.held_out, one_loses.words) == (False, "Leave the vectors as they are.")
+    assert (one_loses.held_out, one_loses.recommendation) == (False, "Leave the vectors as they are.")
 
 
 def test_the_recorded_outcomes_and_what_the_audit_advises_by_them():

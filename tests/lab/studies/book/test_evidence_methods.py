@@ -78,7 +78,7 @@ def test_with_a_linear_head_no_method_gains_and_a_gain_of_a_point_and_a_half_wou
     assert (cells["n"] == 6).all()
     assert (cells["outcome"] == "not significant").all()
     assert cells["most"].max() < most
-    assert cells["visible"].max() < 0.015
+    assert cells["mde"].max() < 0.015
     scores = study.units("score", PLAIN, [task])
     assert len(scores) == 6
     assert min(scores.values()) > plain

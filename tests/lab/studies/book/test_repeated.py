@@ -46,11 +46,11 @@ def test_differences_are_tested_as_pairs():
     result = repeated.gains_apart(pd.concat([frame, few, other], ignore_index=True)).set_index("arm")
     assert list(result.index) == ["b", "d"]  # two seeds are too few
     reference = stats.ttest_rel(elsewhere, here)
-    assert result.loc["b", "apart"] == pytest.approx(sum(elsewhere) / 4 - sum(here) / 4)
+    assert result.loc["b", "difference"] == pytest.approx(sum(elsewhere) / 4 - sum(here) / 4)
     interval = reference.confidence_interval(0.95)
     assert tuple(result.loc["b", ["low", "high"]]) == pytest.approx((interval.low, interval.high))
     assert result.loc["b", "p"] == pytest.approx(2 * reference.pvalue)
-    assert (result.loc["d", "apart"], result.loc["d", "p"]) == (0, 1)
+    assert (result.loc["d", "difference"], result.loc["d", "p"]) == (0, 1)
 
 
 def test_three_cells_of_each_grid_came_back():

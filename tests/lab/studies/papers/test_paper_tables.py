@@ -15,7 +15,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def result(study):
-    return paper_tables.beside(study, lambda run: run.get("method.name") == "isolayer", ["RTE", "SST-2"])
+    return paper_tables.paired_scores(study, lambda run: run.get("method.name") == "isolayer", ["RTE", "SST-2"])
 
 
 def cell(values):

@@ -30,7 +30,7 @@ OPEN = [0.03, -0.02, 0.02, -0.01, 0.005]
 
 @pytest.mark.parametrize("room", [0.0, 0.025])
 def test_so_many_seeds_decide_in_four_of_five_repetitions(room):
-    (row,) = undecided.needs(STUDY, [judged(OPEN, room=room)])
+    (row,) = undecided.needs(STUDY, [judged(OPEN, expected_effect=room)])
     (count, unit, _), gap = row["what"].split(), max(np.mean(OPEN), room - np.mean(OPEN))
     n = int(count)
     power = [stats.nct.sf(stats.t.ppf(0.975, k - 1), k - 1, gap * k**0.5 / np.std(OPEN, ddof=1)) for k in (n - 1, n)]
