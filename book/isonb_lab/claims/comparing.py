@@ -13,18 +13,6 @@ from isonb_lab.claims.verdicts import FEWEST, NO_SETTING, by_cell, difference
 from isonb_lab.statistics.paired import GAIN, LOSS, OPEN, paired_tests
 from isonb_lab.statistics.seeds import LEVEL, Interval, student
 
-__all__ = [
-    "ABOVE",
-    "ALIKE",
-    "ALL_LAYERS",
-    "BELOW",
-    "LABELS",
-    "OPEN",
-    "against_plain",
-    "direction_of",
-    "joint_intervals",
-]
-
 ALIKE = 0.02  # two scores, or two values of IsoScore, that count as alike
 ALL_LAYERS = "isoscore_star_all_layers"  # the one measure of the tokens of all layers
 ABOVE, BELOW = "above", "below"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from isonb_lab.claims import verdicts
-from isonb_lab.claims.design import PLAIN, Design, StudyError
+from isonb_lab.claims.design import PLAIN, Design
 from isonb_lab.claims.table import PlannedCell, lead, long_tables, plan_of, settings_of_rows
 from isonb_lab.claims.treated_runs import setting_in_words, treated_runs
 from isonb_lab.claims.verdicts import (
@@ -22,14 +22,13 @@ from isonb_lab.claims.verdicts import (
     PredictionJudgement,
     Reason,
     Units,
+    Value,
     difference,
 )
 from isonb_lab.places import grid_file
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.statistics.seeds import LEVEL, Interval, share, student
-
-__all__ = ["PLAIN", "Design", "Study", "StudyError"]
 
 TAIL = 0.3  # of the updates
 
@@ -129,13 +128,21 @@ class Study:
         return self.runs[self.runs["source"] == "recorded"]
 
     def units(
-        self, column: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
+        self, value: Value, arm: str, suites: Sequence[str] | None = None, detail: str = ""
     ) -> dict[tuple[str, int], float]:
-        """One number a run of an arm, keyed by (cell, seed): a column of ``runs``. ``cell`` is put behind the suite."""
-        if column not in self.runs:
+        """One number a run of an arm, keyed by (cell, seed): a column of ``runs``, or ``value(study, run_ids)`` by run.
+
+        ``detail`` is put behind the suite.
+        """
+        runs = self._of(self.runs, arm, suites)
+        if callable(value):
+            numbers = runs["run_id"].map(value(self, list(runs["run_id"])))
+        elif value in runs:
+            numbers = runs[value]
+        else:
             return {}
-        values = self._of(self.runs[["arm", "suite", "seed", column]], arm, suites).dropna(subset=column)
-        return _keyed(values.rename(columns={column: "value"}), cell)
+        cells = zip(runs["suite"], runs["seed"], numbers, strict=True)
+        return {(f"{suite}{detail}", int(seed)): float(number) for suite, seed, number in cells if pd.notna(number)}
 
     def numbers(self, column: str, runs: Sequence[str]) -> pd.Series[float]:
         """A column of the runs with these ids, by run id; NaN where it wasn't recorded."""
@@ -155,23 +162,15 @@ class Study:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
         return self._of(self.series[self.series["name"] == name], arm, suites)
 
-    def tail(
-        self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
-    ) -> dict[tuple[str, int], float]:
+    def tail(self, name: str, arm: str, suites: Sequence[str] | None = None) -> Units:
         """The mean of a series over the last 30% of the updates, one a run (:meth:`tails`)."""
-        return self.by_seed(lambda study, runs: study.tails(name, runs), arm, suites, cell)
+        return self.units(verdicts.tail(name), arm, suites)
 
-    def by_seed(
-        self,
-        value: Callable[[Any, Sequence[str]], Mapping[str, float]],
-        arm: str,
-        suites: Sequence[str] | None = None,
-        cell: str = "",
-    ) -> dict[tuple[str, int], float]:
-        """What ``value(study, run_ids)`` says of each run of an arm, keyed by (cell, seed)."""
-        runs = self._of(self.runs, arm, suites)
-        values = value(self, list(runs["run_id"]))
-        return _keyed(runs.assign(value=runs["run_id"].map(values)).dropna(subset="value"), cell)
+    def by_layer(self, name: str, runs: Sequence[str]) -> dict[str, pd.Series[float]]:
+        """A series of the runs with these ids that has a value a layer, by run id."""
+        logged = self.series[(self.series["name"] == name) & self.series["run_id"].isin(list(runs))]
+        wide = logged.pivot(index="run_id", columns="step", values="value")
+        return {str(run): layers.dropna() for run, layers in wide.iterrows()}
 
     def tails(self, name: str, runs: Sequence[str]) -> dict[str, float]:
         """The mean of a series over the last 30% of the updates, by run.
@@ -335,9 +334,3 @@ class Study:
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame
         return chosen if suites is None or not len(chosen) else chosen[chosen["suite"].isin(list(suites))]
-
-
-def _keyed(frame: pd.DataFrame, cell: str) -> dict[tuple[str, int], float]:
-    return {
-        (f"{s}{cell}", int(k)): float(v) for s, k, v in zip(frame["suite"], frame["seed"], frame["value"], strict=True)
-    }

@@ -7,20 +7,20 @@ these settings is evidence as soon as it is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 
 from isonb_lab.claims.design import SIMILARITY_NAMES, TASK_NAMES, Settings
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treatment import Treatment, canonical
+from isonb_lab.claims.verdicts import Value, Values, by_detail
 
 # What a run is watched by, and what a study adds to it: no settings of training.
 WATCHED = ("seed", "cloud_examples", "track_every", "experiment")
 ADDED = ("arm", "suite", "source", "metric", "score", "majority", "rows", "failed")
-Value: TypeAlias = "str | Callable[[Any, Sequence[str]], Mapping[str, float]]"
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class Treated:
     """Evidence by settings: a number of the runs of ``treatment`` less that of ``base``, all else and the seed equal.
 
     Args:
-        values: by detail of a cell, ``""`` for none: a column of the runs, or ``value(study, run_ids)``, by run.
+        value: a column of the runs, or ``value(study, run_ids)`` by run; or several of these by the detail of a cell.
         treatment: of the runs.
         base: of those that they are compared with; None: the number itself.
         may_differ: settings, besides those of the method, in which the two may differ.
     """
 
-    values: Mapping[str, Value] = field(hash=False)
+    value: Values = field(hash=False)
     treatment: Treatment
     base: Treatment | None = None
     may_differ: tuple[str, ...] = ()
 
     def __call__(self, study: Any, suites: Sequence[str]) -> dict[tuple[str, int], float]:
         """One number a cell and seed; a cell is a task and encoder, with the settings that the paper varies."""
-        arm = self._rows(study, self.treatment)
-        base = self._rows(study, self.base) if self.base else []
+        arm = treated_runs(study.runs, self.treatment)
+        base = treated_runs(study.runs, self.base) if self.base else []
         base_runs = {(self._others(settings), settings["seed"]): run for run, settings in base}
         pairs = []
         for run, settings in arm:
@@ -53,7 +53,7 @@ class Treated:
             return {}
         names = _names([settings for _, _, settings in pairs], self.treatment.varied)
         results = {}
-        for detail, value in self.values.items():
+        for detail, value in by_detail(self.value).items():
             numbers = _numbers(study, value, [run for run, _, _ in pairs] + [other for _, other, _ in pairs if other])
             for (run, other, settings), name in zip(pairs, names, strict=True):
                 if run in numbers and (not other or other in numbers):
@@ -62,9 +62,6 @@ class Treated:
                     )
         return results
 
-    def _rows(self, study: Any, treatment: Treatment) -> list[tuple[str, dict[str, Any]]]:
-        return treated_runs(study.runs, treatment)
-
     def _others(self, settings: Settings) -> frozenset[tuple[str, str]]:
         """What two runs of a pair share: the settings of training, and of one method those that both have."""
         shared = training_of(settings, self.may_differ)
@@ -72,8 +69,7 @@ class Treated:
             return shared
         mine, other = self.treatment.settings, self.base.settings
         varied = {c for c in mine.keys() | other.keys() if mine.get(c) != other.get(c)}
-        method = (c for c in settings if c.startswith("method.") and c not in varied)
-        return shared | {(column, canonical(settings[column])) for column in method}
+        return shared | unordered({c: value for c, value in options(settings).items() if c not in varied})
 
 
 def treated_runs(runs: pd.DataFrame, treatment: Treatment) -> list[tuple[str, dict[str, Any]]]:
@@ -163,31 +159,52 @@ def _names(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str
         ", ".join([task_and_encoder(row), *(in_short(c, row[c]) for c in several if row.get(c) is not None)])
         for row in rows
     ]
-    regimes: dict[str, set[frozenset[tuple[str, str]]]] = {}
-    keys = [training_of(row) | {(c, canonical(row[c])) for c in PADDING if c in row} for row in rows]
-    for name, key in zip(short, keys, strict=True):
-        regimes.setdefault(name, set()).add(key)
-    columns = {name: _differing(some) for name, some in regimes.items()}
-    return [
-        ", ".join([name, *(in_short(column, row.get(column)) for column in columns[name])])
-        for name, row in zip(short, rows, strict=True)
-    ]
+    return distinguished(short, [training(row) | {c: row[c] for c in PADDING if c in row} for row in rows], short)
 
 
 PADDING = ("method.include_pads",)  # which the papers leave open: runs with and without it are cells of their own
 
 
-def _differing(regimes: set[frozenset[tuple[str, str]]]) -> list[str]:
-    """The columns in which some settings of training differ."""
-    if len(regimes) < 2:
-        return []
-    return sorted({column for column, _ in frozenset.union(*regimes) - frozenset.intersection(*regimes)})
+def distinguished(names: Sequence[str], settings: Sequence[Settings], groups: Sequence[Hashable]) -> list[str]:
+    """Each name with the settings in which the members of its group differ.
+
+    >>> distinguished(["none", "none"], [{"head": "pooler"}, {"head": "linear"}], [0, 0])
+    ['none, head pooler', 'none, head linear']
+    """
+    members: dict[Hashable, list[Settings]] = {}
+    for group, item in zip(groups, settings, strict=True):
+        members.setdefault(group, []).append(item)
+    columns = {group: _differing(some) for group, some in members.items()}
+    return [
+        ", ".join([name, *(in_short(column, item.get(column)) for column in columns[group])])
+        for name, item, group in zip(names, settings, groups, strict=True)
+    ]
 
 
-def training_of(settings: Mapping[str, Any], may_differ: Sequence[str] = ()) -> frozenset[tuple[str, str]]:
+def _differing(settings: Sequence[Settings]) -> list[str]:
+    """The columns in which some settings differ."""
+    columns = sorted({column for item in settings for column in item})
+    return [column for column in columns if len({canonical(item.get(column)) for item in settings}) > 1]
+
+
+def options(settings: Settings) -> dict[str, Any]:
+    """The settings of the method, its name among them."""
+    return {column: value for column, value in settings.items() if column.startswith("method.")}
+
+
+def training(settings: Settings) -> dict[str, Any]:
     """The settings of training: not those of the method, nor of what is watched."""
-    columns = (c for c in settings if not c.startswith("method.") and c not in WATCHED and c not in may_differ)
-    return frozenset((column, canonical(settings[column])) for column in columns)
+    return {c: value for c, value in settings.items() if not c.startswith("method.") and c not in WATCHED}
+
+
+def unordered(settings: Settings) -> frozenset[tuple[str, str]]:
+    """Settings as one value to compare."""
+    return frozenset((column, canonical(value)) for column, value in settings.items())
+
+
+def training_of(settings: Settings, may_differ: Sequence[str] = ()) -> frozenset[tuple[str, str]]:
+    """The settings of :func:`training` as one value to compare."""
+    return unordered({column: value for column, value in training(settings).items() if column not in may_differ})
 
 
 def _numbers(study: Any, value: Value, runs: Sequence[str]) -> dict[str, float]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -72,6 +72,9 @@ MANY = 20  # seeds from which the expanded bootstrap decides; below, Student's i
 
 Units: TypeAlias = Mapping[tuple[str, int], float]
 Evidence: TypeAlias = "Units | Mapping[str, Sequence[float] | Interval]"
+# A column of the runs, or what ``value(study, run_ids)`` says, by run; or several of these by the detail of a cell.
+Value: TypeAlias = "str | Callable[[Any, Sequence[str]], Mapping[str, float]]"
+Values: TypeAlias = "Value | Mapping[str, Value]"
 
 
 class ClaimError(InputError):
@@ -118,17 +121,41 @@ class JudgedCell:
         return str(self.reason).format(ends=ends, about=self.about, n=self.n)
 
 
+def less(column: str, other: str) -> Value:
+    """A column of the runs less another one of the same run."""
+    return lambda study, runs: dict((study.numbers(column, runs) - study.numbers(other, runs)).dropna())
+
+
+def tail(name: str) -> Value:
+    """The mean of a series over the last 30% of the updates."""
+    return lambda study, runs: study.tails(name, runs)
+
+
 @dataclass(frozen=True)
 class Change:
-    """Evidence: a column of the runs of ``arm`` less that of ``base``, seed by seed."""
+    """Evidence: a value of the runs of ``arm`` less that of ``base``, seed by seed; without a base the value itself."""
 
-    column: str
+    value: Values = field(hash=False)
     arm: str
     base: str = "none"
 
     def __call__(self, study: Any, suites: Sequence[str]) -> Units:
-        """The differences of the seeds that both arms have."""
-        return difference(*(study.units(self.column, arm, suites) for arm in (self.arm, self.base)))
+        """One number a cell and seed, of the seeds that both arms have."""
+        arm, *base = (
+            {
+                unit: number
+                for detail, value in by_detail(self.value).items()
+                for unit, number in study.units(value, arm, suites, detail).items()
+            }
+            for arm in (self.arm, self.base)
+            if arm
+        )
+        return difference(arm, *base) if base else arm
+
+
+def by_detail(values: Values) -> Mapping[str, Value]:
+    """Values by the detail of a cell; of a single one it is empty."""
+    return values if isinstance(values, Mapping) else {"": values}
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import pandas as pd
 from scipy.stats import t as student
 
 from isonb_lab.claims import comparing
+from isonb_lab.claims.design import PLAIN
 from isonb_lab.claims.printed import printed
-from isonb_lab.claims.study import PLAIN, Study
+from isonb_lab.claims.study import Study
 from isonb_lab.pages.charts import GREY
 from isonb_lab.pages.charts.comparisons import LEARNED, SOLID, nothing_run
 from isonb_lab.papers import over_tasks

@@ -7,57 +7,14 @@ judged there (``runs_of`` of a prediction), by the arms named here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from isonb_lab.claims.design import PLAIN
 from isonb_lab.claims.printed import printed
-from isonb_lab.claims.treated_runs import Treated, Value
+from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Change, Evidence, Prediction
-
-__all__ = [
-    "ACTS_ON",
-    "ALL_BARS",
-    "ARMS",
-    "COSREG",
-    "COSREG_AT_1",
-    "ENTROPY",
-    "ENTROPY_ON",
-    "GLUE",
-    "HEAD_TO_HEAD",
-    "ISOBN",
-    "ISOBN_LAYER",
-    "ISOLAYER",
-    "ISOLAYER_GAIN",
-    "ISOLAYER_LAYER",
-    "ISTAR_GAIN",
-    "ISTAR_LOWER",
-    "ISTAR_RAISE",
-    "LAST",
-    "LEARNED",
-    "LOWER",
-    "METHODS",
-    "NEIGHBOURS",
-    "OWN_CELLS",
-    "POINT",
-    "RAISE",
-    "RUNS",
-    "SHRINK_GAIN",
-    "SHRINK_TASKS",
-    "SHRINK_TRAINING",
-    "SOFTDECAY",
-    "SOFTDECAY_GAIN",
-    "SOFTDECAY_LAYER",
-    "SPECTRUM",
-    "TRAINED",
-    "entropy_of",
-    "istar_at",
-    "plain_on",
-    "printed_gain",
-    "scored",
-    "treated",
-]
+from isonb_lab.claims.verdicts import Change, Evidence, Prediction, Values
 
 HEAD_TO_HEAD, NEIGHBOURS, LEARNED = "head_to_head", "neighbours", "evidence_claims"
 TRAINED, OWN_CELLS = "trained_runs", ("own_cells", "own_cells_minilm")  # all recordings; the papers' own settings
@@ -142,7 +99,7 @@ def treated(
     treatment: Treatment,
     direction: str = "greater",
     *,
-    value: Value | Mapping[str, Value] = "score",
+    value: Values = "score",
     base: Treatment | None = None,
     may_differ: tuple[str, ...] = (),
     evidence: Callable[[Any, Sequence[str]], Evidence] | None = None,
@@ -153,21 +110,18 @@ def treated(
     ``base``: plain training on the same tasks, unless told; the seeds and all other settings are the same.
     ``evidence``: another one than the difference of ``value`` from the base.
     """
-    if evidence is None:
-        values = value if isinstance(value, Mapping) else {"": value}
-        evidence = Treated(values, treatment, base or plain_on(treatment.tasks), may_differ)
-    text = f"at the paper's setting: {what}"
-    return Prediction(
-        text,
-        evidence,
-        direction,
-        trained=True,
-        on=(),
-        runs_of=TRAINED,
-        treatment=treatment,
-        decided_by="agree",
-        **more,
-    )
+    evidence = evidence or Treated(value, treatment, base or plain_on(treatment.tasks), may_differ)
+    options = {"trained": True, "on": (), "runs_of": TRAINED, "treatment": treatment, "decided_by": "agree", **more}
+    return Prediction(f"at the paper's setting: {what}", evidence, direction, **options)
+
+
+def changed(
+    what: str, value: Values, arm: str, direction: str = "less", *, base: str = PLAIN, margin: float = 0.0, **more: Any
+) -> Prediction:
+    """The prediction that an arm changes a value of trained models, against plain training unless ``base`` is told."""
+    alike = f", alike within {margin}" if direction == "equal" else ""
+    options = {"trained": True, "arms": (arm,), **more}
+    return Prediction(f"{what}, {arm} less {base}{alike}", Change(value, arm, base), direction, margin, **options)
 
 
 def scored(
@@ -177,7 +131,5 @@ def scored(
 
     ``""``: in the runs of the claim's own study, which are those that learned.
     """
-    text = f"{RUNS[runs_of or LEARNED]}: score, {arm} less {base}"
-    text += f", alike within {more['margin']}" if direction == "equal" else ""
-    evidence = Change("score", arm, base)
-    return Prediction(text, evidence, direction, trained=True, runs_of=runs_of, arms=(arm, base), **more)
+    what = f"{RUNS[runs_of or LEARNED]}: score"
+    return changed(what, "score", arm, direction, base=base, runs_of=runs_of, arms=(arm, base), **more)

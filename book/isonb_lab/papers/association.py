@@ -12,8 +12,6 @@ from scipy import stats as scipy_stats
 
 from isonb_lab.statistics.seeds import Array, StatsError
 
-__all__ = ["Association", "association"]
-
 MOST = 8  # methods whose orders are all tried: 40,320
 DRAWS = 20_000
 

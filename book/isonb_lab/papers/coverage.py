@@ -21,8 +21,6 @@ from isonb_lab.sweeps.grids import load_grid
 from . import arms
 from .undecided import settings_of
 
-__all__ = ["NAMES", "Axis", "Counted", "Item", "counted", "missing", "paper_cost"]
-
 NAMES = {"000": "Shrink", "001": "I-STAR", "002": "SoftDecay", "003": "IsoLayer"}
 GRIDS = {"000": "shrink_the_longest", "001": "istar", "002": "softdecay", "003": "isolayer"}
 SAME = {"sst2_joint": "sst2", "stsb_test": "stsb"}  # the same task on more rows, and in similarity

@@ -15,12 +15,12 @@ from isonb.errors import InputError, fail
 from isonb_lab.places import RECORDINGS_FOLDER
 from isonb_lab.sweeps.cost import CPU_FLOPS, encoder_size
 
+from .hypotheses import NOT_RUN, OPEN, Answer, outcome
+
 FOLDER = RECORDINGS_FOLDER / "deployed"
 READERS = ("search", "similarity", "linear head", "neighbours")
 LAYERS = {"tiny": (4,), "minilm": (6,), "smollm2": (15, 20, 30)}
 SEARCH_MDE, POINT = 0.0065, 0.01  # nDCG that 10,570 questions can show; a point of accuracy
-HOLDS, CONTRADICTED, OPEN = "holds", "contradicted", "open"
-NOT_RUN = "not run yet"
 FITS = {"unread": "unread texts", "searched": "searched paragraphs", "wikipedia": "paragraphs of Wikipedia"}
 # Of all texts of smollm2, cut after 256 tokens of minilm's tokenizer.
 READ_TOKENS, READ_TEXTS = 2_919_710, 89_215
@@ -33,15 +33,6 @@ def read(folder: Path = FOLDER) -> pd.DataFrame:
         fail(InputError, "there must be a recorded table", str(path), "Make it with make_dial.py deployed.")
     table = pd.read_parquet(path)
     return table[table["set"] == "all"].reset_index(drop=True)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A hypothesis of the plan: ``outcome`` "holds", "contradicted" or "open", and the numbers it rests on."""
-
-    name: str
-    outcome: str
-    why: str
 
 
 def _at(scores: pd.DataFrame, **values: object) -> pd.DataFrame:
@@ -61,13 +52,13 @@ def _texts(rows: pd.DataFrame) -> str:
     )
 
 
-def _outcome(shown: bool, contradicted: bool) -> str:
-    return CONTRADICTED if contradicted else HOLDS if shown else OPEN
+def _gains(name: str, rows: pd.DataFrame) -> Answer | None:
+    """Whether each of some cells gains."""
+    return None if rows.empty else Answer(name, outcome(bool((rows["gain_low"] <= 0).any()), True), _texts(rows))
 
 
 def _searched(scores: pd.DataFrame) -> Answer | None:
-    rows = _at(scores, encoder="minilm", reader="search", fit="searched", turn="whitening", p=0.5)
-    return None if rows.empty else Answer("E1", _outcome(True, bool((rows["gain_low"] <= 0).any())), _texts(rows))
+    return _gains("E1", _at(scores, encoder="minilm", reader="search", fit="searched", turn="whitening", p=0.5))
 
 
 def _unread(scores: pd.DataFrame) -> Answer | None:
@@ -75,13 +66,12 @@ def _unread(scores: pd.DataFrame) -> Answer | None:
     if rows.empty:
         return None
     less, more = bool((rows["gain_high"] < SEARCH_MDE).all()), bool((rows["gain_low"] > SEARCH_MDE).any())
-    return Answer("E2", _outcome(less, more), _texts(rows))
+    return Answer("E2", outcome(more, less), _texts(rows))
 
 
 def _language_model_searches(scores: pd.DataFrame) -> Answer | None:
     rows = _at(scores, encoder="smollm2", reader="search", turn="whitening", p=0.5)
-    rows = rows[rows["layer"].isin((15, 20)) & (rows["texts"] >= 576)]
-    return None if rows.empty else Answer("E3", _outcome(True, bool((rows["gain_low"] <= 0).any())), _texts(rows))
+    return _gains("E3", rows[rows["layer"].isin((15, 20)) & (rows["texts"] >= 576)])
 
 
 def _first_token(scores: pd.DataFrame) -> Answer | None:
@@ -96,7 +86,7 @@ def _first_token(scores: pd.DataFrame) -> Answer | None:
         token, turn = raw - score[layer, "mean", "raw", 0.0], score[layer, "without first", "whitening", 0.75] - raw
         more.append(token > turn)
         numbers.append(f"layer {layer}: the token {token:+.3f}, the turn after it {turn:+.3f}")
-    return Answer("E4", _outcome(all(more), not any(more)), "; ".join(numbers))
+    return Answer("E4", outcome(not any(more), all(more)), "; ".join(numbers))
 
 
 def _trained_for_the_cosine(scores: pd.DataFrame) -> Answer | None:
@@ -105,7 +95,7 @@ def _trained_for_the_cosine(scores: pd.DataFrame) -> Answer | None:
         return None
     above = rows[rows["gain_low"] > 0]
     numbers = f"{len(above)} of {len(rows)} cells gain, most of all {_texts(rows.loc[[rows['gain'].idxmax()]])}"
-    return Answer("E5", _outcome(bool((rows["gain_high"] <= 0).all()), len(above) > 0), numbers)
+    return Answer("E5", outcome(len(above) > 0, bool((rows["gain_high"] <= 0).all())), numbers)
 
 
 def chosen(scores: pd.DataFrame, reader: str | None = None) -> pd.DataFrame:
@@ -124,7 +114,7 @@ def _head(scores: pd.DataFrame) -> Answer | None:
     outside = (rows["gain_low"] > POINT) | (rows["gain_high"] < -POINT)
     inside = (rows["gain_low"] >= -POINT) & (rows["gain_high"] <= POINT)
     numbers = f"{int(inside.sum())} of {len(rows)} cells lie within a point, {int(outside.sum())} outside"
-    return Answer("E6", _outcome(bool(inside.all()) and _whole(scores), bool(outside.any())), numbers)
+    return Answer("E6", outcome(bool(outside.any()), bool(inside.all()) and _whole(scores)), numbers)
 
 
 def _never_loses(scores: pd.DataFrame) -> Answer | None:
@@ -134,7 +124,7 @@ def _never_loses(scores: pd.DataFrame) -> Answer | None:
     if len(lost):
         worst = lost.loc[lost["gain"].idxmin()]
         numbers += f", most {worst['encoder']}, {worst['reader']}: {text(worst)}"
-    return Answer("E7", _outcome(bool((rows["gain_low"] >= 0).all()) and _whole(scores), len(lost) > 0), numbers)
+    return Answer("E7", outcome(len(lost) > 0, bool((rows["gain_low"] >= 0).all()) and _whole(scores)), numbers)
 
 
 def _few_texts(scores: pd.DataFrame) -> Answer | None:
@@ -143,7 +133,7 @@ def _few_texts(scores: pd.DataFrame) -> Answer | None:
     if rows.empty:
         return None
     lost, not_lost = bool((rows["gain_high"] < 0).all()), bool((rows["gain_low"] >= 0).any())
-    return Answer("E8", _outcome(lost, not_lost), _texts(rows))
+    return Answer("E8", outcome(not_lost, lost), _texts(rows))
 
 
 HYPOTHESES: dict[str, Callable[[pd.DataFrame], Answer | None]] = {

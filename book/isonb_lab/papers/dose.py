@@ -7,7 +7,6 @@ here when some of its runs had been seen: its table of changes says what, and wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,8 +16,7 @@ from isonb_lab.statistics.paired import paired_tests
 from isonb_lab.statistics.seeds import share, student
 
 from .heads import participation
-
-__all__ = ["LEVELS", "PLACES", "SEEDS", "hypotheses", "levels", "search", "separate", "task_runs"]
+from .hypotheses import Answer, outcome, with_ends
 
 SEEDS, LEVELS = frozenset(range(1, 11)), 12  # of a level; levels of a task, the family of its tests
 ALPHA, POINT = 0.05, 1.0  # the gain that counts, in points of 0.01
@@ -84,29 +82,13 @@ def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
         scale = float(plain[column].mean())
         without = (rows[column].sum() - rows[column]) / (len(rows) - 1) / scale
         lost = share(int(rows["lost"].sum()), len(rows))
-        line = {
-            "weight": key[1],
-            "reached": reached.estimate,
-            "reached low": reached.low,
-            "reached high": reached.high,
-            "times": reached.estimate / scale,
-            "times least": without.min(),
-            "times most": without.max(),
-            "read": read.estimate,
-            "read low": read.low,
-            "read high": read.high,
-            "score": score.estimate,
-            "score low": score.low,
-            "score high": score.high,
-            "failed": int(rows["lost"].sum()),
-            "failed low": lost.low,
-            "failed high": lost.high,
-        }
+        line = {"weight": key[1], **with_ends("reached", reached), "times": reached.estimate / scale}
+        line |= {"times least": without.min(), "times most": without.max()}
+        line |= with_ends("read", read) | with_ends("score", score) | with_ends("failed", lost)
+        line["failed"] = int(rows["lost"].sum())
         if key in gains:
             test = tests[key]
-            gain = test.interval
-            line |= {"gain": gain.estimate, "gain low": gain.low, "gain high": gain.high}
-            line |= {"p": test.p, "detectable": test.visible}
+            line |= with_ends("gain", test.interval) | {"p": test.p, "detectable": test.visible}
         lines.append(line)
     return pd.DataFrame(lines).sort_values("reached", ignore_index=True)
 
@@ -120,16 +102,7 @@ def separate(table: pd.DataFrame) -> int:
     return count
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A hypothesis of the plan on one place: "holds", "contradicted" or "open", and why."""
-
-    name: str
-    outcome: str
-    why: str
-
-
-def hypotheses(table: pd.DataFrame) -> list[Judged]:
+def hypotheses(table: pd.DataFrame) -> list[Answer]:
     """D1 to D5 for the levels of one place; none before all of them are whole. "open": the levels show too little."""
     treated = table[table["weight"] != 0]
     if len(treated) < LEVELS // len(PLACES):
@@ -139,35 +112,31 @@ def hypotheses(table: pd.DataFrame) -> list[Judged]:
     count, least, most = separate(treated), float(treated["times"].min()), float(treated["times"].max())
     scale = float((table["times"] / table["reached"]).max())  # IsoScore ends at 1, so many times the plain value
     wide = least < LOWEST and (most > HIGHEST or scale <= HIGHEST)
-    outcome = "contradicted" if count < DISTINCT else "holds" if wide else "open"  # "fewer levels" would contradict it
-    answers = [Judged("D1", outcome, f"{count} levels apart, {least:.2f} to {most:.3f} times the plain value")]
+    text = f"{count} levels apart, {least:.2f} to {most:.3f} times the plain value"
+    answers = [Answer("D1", outcome(count < DISTINCT, wide), text)]  # "fewer levels" would contradict it
     for name, side, phrase in (("D2", above, "above"), ("D3", below, "below")):
         gained = side.index.isin(shown.index) & (side["gain"] >= POINT)
         detected = (side["gain high"] < POINT) | (side["detectable"] <= POINT)
-        outcome = "contradicted" if gained.any() else "holds" if len(side) and detected.all() else "open"
-        text = (
-            f"best gain {phrase} plain: {side['gain'].max():+.1f} points" if len(side) else f"no level {phrase} plain"
-        )
-        answers.append(Judged(name, outcome, text))
+        best = f"best gain {phrase} plain: {side['gain'].max():+.1f} points"
+        text = best if len(side) else f"no level {phrase} plain"
+        answers.append(Answer(name, outcome(gained.any(), len(side) > 0 and detected.all()), text))
     ends = treated.loc[[treated["reached"].idxmin(), treated["reached"].idxmax()]]
     losses = ends.index.isin(shown.index) & (ends["gain"] < 0)
     detected = ends["detectable"] <= POINT
-    outcome = "holds" if losses.all() else "contradicted" if (~losses & detected).any() else "open"
     text = " and ".join(f"{gain:+.1f}" for gain in ends["gain"])
-    answers.append(Judged("D4", outcome, f"the lowest and the highest level: {text} points"))
+    text = f"the lowest and the highest level: {text} points"
+    answers.append(Answer("D4", outcome((~losses & detected).any(), losses.all()), text))
     near = {target: _nearest(treated, target) for target in NEAR}
     present = [row for row in near.values() if row is not None]
     lost = [row for row in present if row["p"] <= ALPHA and row["gain"] <= -POINT]
     flat = len(present) == len(NEAR) and all(row["gain low"] > -POINT for row in present)
-    outcome = "contradicted" if lost else "holds" if flat else "open"
     text = "; ".join(
         f"{target:g}: no level near it whichever run is left out"
         if row is None
         else f"{row['times']:.2f} times: {row['gain']:+.1f} points"
         for target, row in near.items()
     )
-    answers.append(Judged("D5", outcome, text))
-    return answers
+    return [*answers, Answer("D5", outcome(bool(lost), flat), text)]
 
 
 def _nearest(treated: pd.DataFrame, target: float) -> pd.Series | None:

@@ -16,8 +16,6 @@ from isonb_lab.statistics.seeds import Interval
 
 from . import arms, istar, shrink_the_longest
 
-__all__ = ["DESIGN", "METHODS", "joint_gains"]
-
 
 def arm_of(settings: Settings) -> str | None:
     """Which bars are in the loss, the weight of I-STAR and what differs besides, or the method."""

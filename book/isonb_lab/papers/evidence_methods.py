@@ -19,8 +19,6 @@ from isonb_lab.statistics.seeds import LEVEL, Interval, student
 from .arms import ACTS_ON, ENTROPY, ISOLAYER, LOWER, RAISE, SOFTDECAY
 from .head_to_head import arm_of
 
-__all__ = ["DESIGN", "FAMILY", "METHODS", "cells", "last_pass", "rounder", "seeds_asked"]
-
 METHODS = (LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER)
 FAMILY = 9  # five methods on two tasks; entropy has no classes on STS-B
 GAIN, LEAST, MOST, FIRST = 0.015, 6, 10, (1, 2, 3, 4, 5)  # of SST-2: the gain to be seen, seeds, those that tell

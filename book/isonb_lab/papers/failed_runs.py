@@ -21,8 +21,6 @@ from isonb_lab.statistics.seeds import Interval, share
 from .arms import COSREG, METHODS
 from .head_to_head import arm_of
 
-__all__ = ["FAST", "Prevented", "gains_with_new_seeds", "new_seeds", "prevented", "unsteady_runs", "with_new_seeds"]
-
 FAST = "STS-B at rate 2e-4"  # runs of the head to head before its rows and rates were chosen anew
 RECORDING, RATE = "head_to_head_xeon", 2e-4
 NEW_SEEDS = range(11, 41)  # of H2, with plain training and with CosReg at weight 0.3 behind a pooler

@@ -18,8 +18,6 @@ from isonb_lab.claims.verdicts import Evidence
 from isonb_lab.data.populations import true_score
 from isonb_lab.statistics.seeds import LEVEL, Interval
 
-__all__ = ["ALONE", "DESIGN", "ZETAS", "disagreements", "estimates", "nearer", "too_low"]
-
 DIM = 768  # its dimensions
 ZETAS = tuple(f"ζ = {zeta}" for zeta in ("0", "0.2", "0.4", "0.6", "0.8", "1"))
 ALONE = ("IsoScore-U", "IsoScore-U, pooled", "automatic ζ")  # estimates from the batch alone

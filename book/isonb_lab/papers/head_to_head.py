@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -21,40 +20,22 @@ from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, difference
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, tail
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
 
-from . import istar
+from . import arms, istar
 from .arms import (
-    ACTS_ON,
-    ARMS,
     COSREG,
     ENTROPY,
     ENTROPY_ON,
     HEAD_TO_HEAD,
-    ISOBN,
     ISOLAYER,
-    ISOLAYER_GAIN,
-    ISOLAYER_LAYER,
-    ISTAR_GAIN,
-    ISTAR_LOWER,
     LAST,
     LEARNED,
     LOWER,
-    METHODS,
     RAISE,
     RUNS,
-    SHRINK_GAIN,
-    SHRINK_TASKS,
-    SHRINK_TRAINING,
-    SOFTDECAY,
-    SOFTDECAY_GAIN,
-    SOFTDECAY_LAYER,
-    SPECTRUM,
-    entropy_of,
-    istar_at,
-    plain_on,
     scored,
     treated,
 )
@@ -62,35 +43,14 @@ from .heads import WIDTH
 from .pairs import SETS, pair_interval, recorded_table
 from .shrink_the_longest import SELECTED
 
-__all__ = [
-    "ARMS",
-    "CALIBRATION",
-    "DESIGN",
-    "ELSEWHERE",
-    "MEASURES",
-    "METHODS",
-    "OTHER_CHOICE",
-    "TUNED",
-    "TUNING",
-    "TUNING_ELSEWHERE",
-    "VARIANTS",
-    "chosen",
-    "isotropic",
-    "never_worked",
-    "no_setting",
-    "scores_of",
-    "setting",
-    "tried",
-]
-
 NAMES = {
     "none": PLAIN,
     "entropy": ENTROPY,
-    "softdecay": SOFTDECAY,
+    "softdecay": arms.SOFTDECAY,
     "isolayer": ISOLAYER,
-    "isobn": ISOBN,
+    "isobn": arms.ISOBN,
     "cosreg": COSREG,
-    "spectrum_control": SPECTRUM,
+    "spectrum_control": arms.SPECTRUM,
 }
 # What is tuned, and the sign by which it is printed. Plain training tunes its learning rate.
 TUNED = {
@@ -140,19 +100,9 @@ def tried(study: Study) -> pd.DataFrame:
     logged = study.series[study.series["name"] == "step.validation." + study.series["run_id"].map(metrics)]
     second = study.series[study.series["name"] == "step.second." + study.series["run_id"].map(metrics)]
     best = logged.groupby("run_id")["value"].max().to_dict() | second.groupby("run_id")["value"].max().to_dict()
-    rows = [
-        {
-            "run_id": run["run_id"],
-            "suite": run["suite"],
-            "arm": run["arm"],
-            "setting": setting(settings),
-            "holdout": best[run["run_id"]],
-            "score": run["score"],
-        }
-        for run, settings in zip(runs.to_dict("records"), settings_of_rows(runs), strict=True)
-        if run["run_id"] in best
-    ]
-    table = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "holdout", "score"])
+    columns = ["run_id", "suite", "arm", "setting", "holdout", "score"]
+    table = runs.assign(setting=[*map(setting, settings_of_rows(runs))], holdout=runs["run_id"].map(best))
+    table = table.dropna(subset="holdout")[columns].reset_index(drop=True)
     first = table.sort_values("holdout", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
     return table.assign(chosen=table["run_id"].isin(first))
 
@@ -182,35 +132,22 @@ def never_worked(study: Study) -> frozenset[tuple[str, str]]:
 
 def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
     """The score of each arm on a task by its seeds, of those arms that have more than one."""
-    every = {arm: {seed: v for (_, seed), v in study.units("score", arm, [suite]).items()} for arm in ARMS}
+    every = {arm: {seed: v for (_, seed), v in study.units("score", arm, [suite]).items()} for arm in arms.ARMS}
     return {arm: scores for arm, scores in every.items() if len(scores) > 1}
-
-
-def _moved(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
-    """What an arm changes in a measure of the vectors that it acts on."""
-    return study.changed(arm, measure, suites)
 
 
 def _shape(what: str, arm: str, measure: str, direction: str, **more: Any) -> Prediction:
     """The prediction that an arm changes a measure of the vectors that it acts on."""
-    evidence = partial(_moved, arm=arm, measure=measure)
-    return Prediction(f"{what}, {arm} less none", evidence, direction, ALIKE, trained=True, arms=(arm,), **more)
 
+    def moved(study: Study, suites: Sequence[str]) -> Evidence:
+        return study.changed(arm, measure, suites)
 
-def _score(arm: str, direction: str, **more: Any) -> Prediction:
-    """The prediction that an arm scores above plain training, or below."""
-    return Prediction(f"score, {arm} less none", Change("score", arm), direction, trained=True, arms=(arm,), **more)
+    return Prediction(f"{what}, {arm} less none", moved, direction, ALIKE, trained=True, arms=(arm,), **more)
 
 
 def _fell(arm: str) -> Prediction:
     """The prediction that an arm lowers IsoScore* of the tokens of all layers in the runs that learned."""
-    text = f"{RUNS[LEARNED]}: IsoScore* of the tokens of all layers, {arm} less none"
-    return Prediction(text, Change(istar.ISOTROPY, arm), trained=True, runs_of=LEARNED, arms=(arm,))
-
-
-def _last(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
-    """What an arm changes in a measure of the watched rows' [CLS] vectors at the last validations."""
-    return difference(*(study.tail(f"step.validation.cls.{measure}", item, suites) for item in (arm, PLAIN)))
+    return arms.changed(f"{RUNS[LEARNED]}: {istar.ALL_TOKENS}", istar.ISOTROPY, arm, runs_of=LEARNED)
 
 
 def isotropic(n: int, d: int) -> float:
@@ -227,11 +164,6 @@ def isotropic(n: int, d: int) -> float:
 LAYER_ROWS = 1500  # validation rows that are measured behind a second stage, at most
 
 
-def _layer(study: Study, suites: Sequence[str]) -> Evidence:
-    """IsoScore behind IsoLayer's layer as a share of that of isotropic vectors of the same n and d, less a half."""
-    return study.by_seed(_share_of_round, ISOLAYER, suites)
-
-
 def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
     """Whitening less SoftDecay in points of similarity, both on the same resampled pairs."""
     table = recorded_table("direct")
@@ -242,11 +174,6 @@ def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
         )
         for row in rows
     }
-
-
-def _own_tails(study: Study, runs: Sequence[str], *, measure: str) -> dict[str, float]:
-    """A measure of the watched rows' [CLS] vectors at the last validations, by run."""
-    return study.tails(f"step.validation.cls.{measure}", runs)
 
 
 def _share_of_round(study: Study, runs: Sequence[str]) -> dict[str, float]:
@@ -277,41 +204,46 @@ def _printed_layer(study: Study, suites: Sequence[str]) -> Evidence:
     return {cell: Interval(share, share, share, LEVEL, 1, "printed") for cell, share in shares.items()}
 
 
-PRINTED_GAINS = {SELECTED: SHRINK_GAIN, SOFTDECAY: SOFTDECAY_GAIN, ISOLAYER: ISOLAYER_GAIN}
-SHRINK_PLAIN = plain_on(SHRINK_TASKS, **SHRINK_TRAINING)
+PRINTED_GAINS = {SELECTED: arms.SHRINK_GAIN, arms.SOFTDECAY: arms.SOFTDECAY_GAIN, ISOLAYER: arms.ISOLAYER_GAIN}
+SHRINK_PLAIN = arms.plain_on(arms.SHRINK_TASKS, **arms.SHRINK_TRAINING)
+SHRINK = arms.entropy_of(select=True)
 OWN_GAINS = (  # of the three papers whose claim is that more is better, at their own settings
     treated(
         "IsoScore of the [CLS] vectors, entropy less none",
-        entropy_of(select=True),
+        SHRINK,
         value="metric.end.cls.isoscore",
         base=SHRINK_PLAIN,
         margin=ALIKE,
     ),
-    treated("score, entropy less none", entropy_of(select=True), base=SHRINK_PLAIN, expected_effect=SHRINK_GAIN),
-    treated("score, SoftDecay less none", SOFTDECAY_LAYER, expected_effect=SOFTDECAY_GAIN),
-    treated("score, IsoLayer less none", ISOLAYER_LAYER, expected_effect=ISOLAYER_GAIN),
+    treated("score, entropy less none", SHRINK, base=SHRINK_PLAIN, expected_effect=arms.SHRINK_GAIN),
+    treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, expected_effect=arms.SOFTDECAY_GAIN),
+    treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, expected_effect=arms.ISOLAYER_GAIN),
 )
-ON_LAST = istar_at(ISTAR_LOWER, layers=(-1, 4))  # the last of the four layers of tiny
+ON_LAST = arms.istar_at(arms.ISTAR_LOWER, layers=(-1, 4))  # the last of the four layers of tiny
 LAST_ALONE = istar.SINGLES[-1]
-WHOLE = {"IsoScore within classes": "isoscore_class_centered", "IsoScore of all": "isoscore"}
-RAISED = (  # the three papers whose claim is that more is better: measure, what it is called, where the claim speaks
-    (ENTROPY, "isoscore", "IsoScore of the [CLS] vectors", ENTROPY_ON),
-    (SOFTDECAY, "isoscore", "IsoScore of what the classifier reads", None),
-    (ISOLAYER, "isoscore", "IsoScore behind the layer", None),
+WHOLE = {  # of the watched rows' [CLS] vectors at the last validations
+    "IsoScore within classes": tail("step.validation.cls.isoscore_class_centered"),
+    "IsoScore of all": tail("step.validation.cls.isoscore"),
+}
+OF_LEARNED: dict[str, Any] = {"runs_of": LEARNED, "expected_effect": ALIKE}
+RAISED = (  # the three papers whose claim is that more is better: what is measured, and where the claim speaks
+    (ENTROPY, "IsoScore of the [CLS] vectors", ENTROPY_ON),
+    (arms.SOFTDECAY, "IsoScore of what the classifier reads", None),
+    (ISOLAYER, "IsoScore behind the layer", None),
 )
 CLAIMS = (
     Claim(
         "C1 down",
         "Less isotropy is better (I-STAR)",
         (
-            _shape("IsoScore* of the tokens of all layers", LOWER, ALL_LAYERS, "less"),
-            _score(LOWER, "greater"),
-            _score(RAISE, "less"),
+            _shape(istar.ALL_TOKENS, LOWER, ALL_LAYERS, "less"),
+            arms.changed("score", "score", LOWER, "greater"),
+            arms.changed("score", "score", RAISE),
             _fell(istar.WEAK_DOWN),
-            scored(istar.WEAK_DOWN, expected_effect=ISTAR_GAIN, runs_of=LEARNED),
+            scored(istar.WEAK_DOWN, expected_effect=arms.ISTAR_GAIN, runs_of=LEARNED),
             scored(istar.WEAK_UP, direction="less", runs_of=LEARNED),
             treated(
-                "IsoScore* of the tokens of all layers, λ of -5, -3, -1 less none",
+                f"{istar.ALL_TOKENS}, {istar.DOWN} less none",
                 istar.LOWERED,
                 "less",
                 value=istar.ISOTROPY,
@@ -327,11 +259,8 @@ CLAIMS = (
         "More isotropy is better (the other three)",
         (
             *itertools.chain.from_iterable(
-                (
-                    _shape(what, arm, measure, "greater", on=on),
-                    _score(arm, "greater", on=on),
-                )
-                for arm, measure, what, on in RAISED
+                (_shape(what, arm, "isoscore", "greater", on=on), arms.changed("score", "score", arm, "greater", on=on))
+                for arm, what, on in RAISED
             ),
             *(scored(arm, expected_effect=gain, runs_of=LEARNED) for arm, gain in PRINTED_GAINS.items()),
             *OWN_GAINS,
@@ -343,7 +272,7 @@ CLAIMS = (
         "CosReg, which lowers the mean cosine, makes a cloud more isotropic",
         (
             _shape("mean cosine of the last layer's tokens", COSREG, "mean_cosine", "less"),
-            _shape("IsoScore* of the tokens of all layers", COSREG, ALL_LAYERS, "greater"),
+            _shape(istar.ALL_TOKENS, COSREG, ALL_LAYERS, "greater"),
         ),
     ),
     Claim(
@@ -358,7 +287,7 @@ CLAIMS = (
         (
             Prediction(
                 "IsoScore behind the layer as a share of that of an isotropic cloud of the same size, less a half",
-                _layer,
+                Change(_share_of_round, ISOLAYER, ""),
                 "greater",
                 trained=True,
                 arms=(ISOLAYER,),
@@ -370,58 +299,43 @@ CLAIMS = (
                 "greater",
                 decided_by="most",
                 on=(),
-                treatment=ISOLAYER_LAYER,
+                treatment=arms.ISOLAYER_LAYER,
             ),
             treated(
                 "IsoScore behind the layer as a share of an isotropic cloud's, less a half",
-                ISOLAYER_LAYER,
-                evidence=Treated({"": _share_of_round}, ISOLAYER_LAYER),
+                arms.ISOLAYER_LAYER,
+                evidence=Treated(_share_of_round, arms.ISOLAYER_LAYER),
             ),
         ),
     ),
     Claim(
         "C5",
         "Entropy class by class makes the whole cloud more isotropic, too",
-        tuple(
-            Prediction(
-                f"{prefix}{what}, {arm} less none",
-                partial(_last, arm=arm, measure=measure),
-                "greater",
-                ALIKE,
-                trained=True,
-                **more,
-            )
-            for prefix, arm, more in (
-                ("", ENTROPY, {"arms": (ENTROPY,), "on": ENTROPY_ON}),
-                (f"{RUNS[LEARNED]}: ", SELECTED, {"runs_of": LEARNED, "expected_effect": ALIKE, "arms": (SELECTED,)}),
-            )
-            for what, measure in WHOLE.items()
-        )
-        + tuple(
-            treated(
-                f"{what}, selected bars less none",
-                entropy_of(select=True),
-                value=partial(_own_tails, measure=measure),
-                base=SHRINK_PLAIN,
-                margin=ALIKE,
-                expected_effect=ALIKE,
-            )
-            for what, measure in WHOLE.items()
+        (
+            *(arms.changed(what, v, ENTROPY, "greater", margin=ALIKE, on=ENTROPY_ON) for what, v in WHOLE.items()),
+            *(
+                arms.changed(f"{RUNS[LEARNED]}: {what}", value, SELECTED, "greater", margin=ALIKE, **OF_LEARNED)
+                for what, value in WHOLE.items()
+            ),
+            *(
+                treated(
+                    f"{what}, selected bars less none",
+                    SHRINK,
+                    value=value,
+                    base=SHRINK_PLAIN,
+                    margin=ALIKE,
+                    expected_effect=ALIKE,
+                )
+                for what, value in WHOLE.items()
+            ),
         ),
     ),
     Claim(
         "C6",
         "Which tokens the loss acts on makes no difference",
         (
-            Prediction(
-                f"score, {LAST} less {LOWER}, alike within {ALIKE}",
-                Change("score", LAST, LOWER),
-                "equal",
-                ALIKE,
-                trained=True,
-                arms=(LAST, LOWER),
-            ),
-            _shape("IsoScore* of the tokens of all layers", LAST, ALL_LAYERS, "less"),
+            arms.changed("score", "score", LAST, "equal", base=LOWER, margin=ALIKE, arms=(LAST, LOWER)),
+            _shape(istar.ALL_TOKENS, LAST, ALL_LAYERS, "less"),
             scored(LAST_ALONE, istar.WEAK_DOWN, "equal", margin=ALIKE, runs_of=LEARNED),
             _fell(LAST_ALONE),
             treated(
@@ -433,11 +347,7 @@ CLAIMS = (
                 arms=(LAST,),
             ),
             treated(
-                "IsoScore* of the tokens of all layers, last layer alone less none",
-                ON_LAST,
-                "less",
-                value=istar.ISOTROPY,
-                arms=(LAST,),
+                f"{istar.ALL_TOKENS}, last layer alone less none", ON_LAST, "less", value=istar.ISOTROPY, arms=(LAST,)
             ),
         ),
     ),
@@ -450,7 +360,7 @@ DESIGN = Design(
     suite=task_and_encoder,
     claims=CLAIMS,
     no_setting=no_setting,
-    acts_on=ACTS_ON,
+    acts_on=arms.ACTS_ON,
 )
 # The runs before: what was tried for each method, on the processor of the runs and for three tasks on another kind; the
 # head to head with what that one chose; and what the protocol "small" was chosen by.

@@ -13,8 +13,6 @@ import pandas as pd
 
 from isonb_lab.methods import reading_place
 
-__all__ = ["WIDTH", "isotropy", "participation", "span"]
-
 WIDTH = {"minilm": 384, "tiny": 128}
 
 

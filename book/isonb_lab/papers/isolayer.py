@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
-from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Units, Value, less
 
 from . import arms
-
-__all__ = ["AFTER", "BEFORE", "DESIGN", "READ", "SCALED", "first_score", "isoscore_bound", "measure"]
 
 # The vectors that are measured: an arm, and where in its record.
 BEFORE = (arms.ISOLAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
 AFTER = (arms.ISOLAYER, "end.second")
 READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
-SCALED = (arms.ISOBN, "end.features")
 DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
 MAY_DIFFER = ("head",)  # IsoBN scales what the pooler gives, IsoLayer's head is linear
@@ -60,26 +56,15 @@ def first_score(study: Study, suites: Sequence[str]) -> Units:
     return scores
 
 
-def _rise(study: Study, suites: Sequence[str]) -> Evidence:
-    """IsoScore behind the layer less that before it."""
-    return _less(study, suites, a=AFTER, b=BEFORE, name="isoscore")
-
-
-def _less(study: Study, suites: Sequence[str], *, a: tuple[str, str], b: tuple[str, str], name: str) -> Evidence:
-    """A measure of the vectors at place a less that at b."""
-    return difference(measure(study, a, name, suites), measure(study, b, name, suites))
-
-
-def _variance(a: tuple[str, str], b: tuple[str, str], k: int, text: str) -> tuple[Prediction, ...]:
-    """Explained variance of k components at place a less that at b in the head to head: raw, and centred."""
+def _variance(k: int, text: str, value: Callable[[str], Value], base: str = "") -> tuple[Prediction, ...]:
+    """Explained variance of k components behind the layer, less that of ``base``, in the head to head: raw, centred."""
     return tuple(
         Prediction(
-            f"{text}{detail}",
-            partial(_less, a=a, b=b, name=f"explained_variance_{k}{ending}"),
-            "less",
+            f"head to head: {text}{detail}",
+            Change(value(f"explained_variance_{k}{ending}"), arms.ISOLAYER, base),
             trained=True,
             runs_of=arms.HEAD_TO_HEAD,
-            arms=(a[0], b[0]),
+            arms=(arms.ISOLAYER, base or arms.ISOLAYER),
         )
         for detail, ending in DETAILS.items()
     )
@@ -90,23 +75,25 @@ def _never(study: Study, suites: Sequence[str]) -> Evidence:
     return {}
 
 
-def _end(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
-    """A measure behind the layer less the same before it, by run."""
-    after, before = (study.numbers(f"metric.end.{at}.{name}", runs) for at in ("second", "cls"))
-    return dict((after - before).dropna())
+def _end(name: str) -> Value:
+    """A measure behind the layer less the same before it."""
+    return less(f"metric.end.second.{name}", f"metric.end.cls.{name}")
 
 
 def _after_less_before(text: str, name: str, direction: str) -> Prediction:
     """A measure behind the layer less before it, at the paper's setting: linear head, its own tasks."""
-    evidence = Treated({"": partial(_end, name=name)}, arms.ISOLAYER_LAYER)
-    return arms.treated(text, arms.ISOLAYER_LAYER, direction, evidence=evidence)
+    return arms.treated(text, arms.ISOLAYER_LAYER, direction, evidence=Treated(_end(name), arms.ISOLAYER_LAYER))
 
 
-def _read_behind(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
-    """A measure of what the classifier reads: behind IsoLayer's layer, or scaled by IsoBN; by run."""
-    scaled, behind = (study.numbers(f"metric.end.{at}.{name}", runs) for at in ("features", "second"))
-    method = study.runs.set_index("run_id")["method.name"].reindex(list(runs))
-    return dict(scaled.where(method != "isolayer", behind).dropna())
+def _read_behind(name: str) -> Value:
+    """A measure of what the classifier reads: behind IsoLayer's layer, or scaled by IsoBN."""
+
+    def value(study: Study, runs: Sequence[str]) -> dict[str, float]:
+        scaled, behind = (study.numbers(f"metric.end.{at}.{name}", runs) for at in ("features", "second"))
+        method = study.runs.set_index("run_id")["method.name"].reindex(list(runs))
+        return dict(scaled.where(method != "isolayer", behind).dropna())
+
+    return value
 
 
 LARGER = "a larger encoder"
@@ -119,7 +106,7 @@ CLAIMS = (
             *(
                 Prediction(
                     f"{arms.RUNS[runs]}: IsoScore, after the layer less before",
-                    _rise,
+                    Change(_end("isoscore"), arms.ISOLAYER, ""),
                     "greater",
                     trained=True,
                     runs_of=runs,
@@ -137,7 +124,7 @@ CLAIMS = (
         24,
         "The layer lowers EV1, less for RoBERTa-large",
         (
-            *_variance(AFTER, BEFORE, 1, "head to head: EV1, after the layer less before"),
+            *_variance(1, "EV1, after the layer less before", _end),
             *(
                 _after_less_before(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
                 for detail, ending in DETAILS.items()
@@ -156,7 +143,7 @@ CLAIMS = (
         "On a par with IsoBN in the score; EV3 lower for BERT, higher for RoBERTa",
         (
             arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
-            *_variance(AFTER, SCALED, 3, "head to head: EV3, IsoLayer less IsoBN"),
+            *_variance(3, "EV3, IsoLayer less IsoBN", _read_behind, arms.ISOBN),
             arms.treated(
                 f"score, IsoLayer less IsoBN, alike within {SAME_SCORE}",
                 arms.ISOLAYER_LAYER,
@@ -170,7 +157,7 @@ CLAIMS = (
                     f"EV3, IsoLayer less IsoBN{detail}",
                     arms.ISOLAYER_LAYER,
                     "less",
-                    value=partial(_read_behind, name=f"explained_variance_3{ending}"),
+                    value=_read_behind(f"explained_variance_3{ending}"),
                     base=arms.ISOBN_LAYER,
                     may_differ=MAY_DIFFER,
                 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,38 +18,14 @@ from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated, by_regime, treated_runs
-from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, difference
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Value, difference
 from isonb_lab.statistics.resampling import DRAWS
 from isonb_lab.statistics.seeds import LEVEL, Array, Interval
 
 from . import arms
 from .figure_2 import disagreements, nearer, too_low
 
-__all__ = [
-    "ALIKE",
-    "BY_LAYER",
-    "COSINE",
-    "DESIGN",
-    "ENDS",
-    "GAIN",
-    "HARM",
-    "ISOTROPY",
-    "LOWERED",
-    "PAPER_WEIGHTS",
-    "SINGLES",
-    "TWO_NN",
-    "WEAK_DOWN",
-    "WEAK_UP",
-    "Sweep",
-    "best_setting",
-    "correlation",
-    "counted",
-    "sweep",
-    "weights_of",
-]
-
-ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
+ISOTROPY, ALL_TOKENS = "metric.end.tokens.isoscore_star_all_layers", "IsoScore* of the tokens of all layers"
 COSINE = "metric.end.tokens.mean_cosine"
 BY_LAYER = "layer.end.tokens.isoscore_star"
 TWO_NN = "layer.end.cls.two_nn"
@@ -207,27 +184,17 @@ def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
     return {cell: Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in zip(cells, gains, strict=True)}
 
 
-def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:
-    """TwoNN of the last layer's [CLS] vectors, an arm less none."""
-    text = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
-    change = Change(CLS_TWO_NN, arm)
-    return Prediction(text, change, direction, trained=True, runs_of=runs_of, arms=(arm,))
-
-
-def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
-    """By how much more an arm changes IsoScore* in the earlier half of the layers, whatever the sign."""
-    early, late = (
-        difference(*(study.by_seed(partial(_half_mean, late=late), name, suites) for name in (arm, PLAIN)))
-        for late in (False, True)
-    )
-    return difference(*({unit: abs(value) for unit, value in half.items()} for half in (early, late)))
+def _early(study: Study, suites: Sequence[str], *, change: Callable[[Value], Change | Treated]) -> Evidence:
+    """By how much more IsoScore* changes in the earlier half of the layers, whatever the sign."""
+    halves = (change(partial(_half_mean, late=late))(study, suites) for late in (False, True))
+    return difference(*({unit: abs(value) for unit, value in half.items()} for half in halves))
 
 
 def _both_signs(study: Study, suites: Sequence[str]) -> Evidence:
     """The mean score of the paper's negative weights less that of its positive ones, by task and seed."""
     sides = []
     for weights in (arms.ISTAR_LOWER, arms.ISTAR_RAISE):
-        gains = Treated({"": "score"}, arms.istar_at(weights), arms.plain_on(arms.GLUE))(study, suites)
+        gains = Treated("score", arms.istar_at(weights), arms.plain_on(arms.GLUE))(study, suites)
         cells: dict[tuple[str, int], list[float]] = {}
         for (name, seed), value in gains.items():
             task, _, rest = name.partition(", weight ")
@@ -249,33 +216,20 @@ def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
     return results
 
 
-def _by_layer(study: Study, runs: Sequence[str]) -> pd.DataFrame:
-    """IsoScore* of the tokens, a row a run and a column a layer; the embedding output left out."""
-    logged = study.series[(study.series["name"] == BY_LAYER) & study.series["run_id"].isin(list(runs))]
-    return logged[logged["step"] > 0].pivot(index="run_id", columns="step", values="value")
+def _by_layer(study: Study, runs: Sequence[str]) -> dict[str, pd.Series[float]]:
+    """IsoScore* of the tokens by layer, by run; the embedding output left out."""
+    return {run: layers[layers.index > 0] for run, layers in study.by_layer(BY_LAYER, runs).items()}
 
 
 def _half_mean(study: Study, runs: Sequence[str], *, late: bool) -> dict[str, float]:
     """The mean over the later, or the earlier, half of the layers, by run; encoders may have different depths."""
-    results = {}
-    for run, layers in _by_layer(study, runs).iterrows():
-        values = layers.dropna()
-        half = values[(values.index > values.index.max() / 2) == late]
-        results[str(run)] = float(half.mean())
-    return results
+    layers = _by_layer(study, runs)
+    return {run: float(x[(x.index > x.index.max() / 2) == late].mean()) for run, x in layers.items()}
 
 
 def _last_alone(study: Study, runs: Sequence[str]) -> dict[str, float]:
     """The last layer less the mean of the others, by run."""
-    rows = ((str(run), layers.dropna()) for run, layers in _by_layer(study, runs).iterrows())
-    return {run: float(values.iloc[-1] - values.iloc[:-1].mean()) for run, values in rows}
-
-
-def _own_early(study: Study, suites: Sequence[str], *, treatment: Treatment) -> Evidence:
-    """By how much more the paper's weights change IsoScore* in the earlier half of the layers, whatever the sign."""
-    halves = (partial(_half_mean, late=late) for late in (False, True))
-    changes = (Treated({"": half}, treatment, arms.plain_on(treatment.tasks))(study, suites) for half in halves)
-    return difference(*({unit: abs(value) for unit, value in change.items()} for change in changes))
+    return {run: float(x.iloc[-1] - x.iloc[:-1].mean()) for run, x in _by_layer(study, runs).items()}
 
 
 def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
@@ -287,10 +241,10 @@ LOWERED, RAISED = arms.istar_at(arms.ISTAR_LOWER), arms.istar_at(arms.ISTAR_RAIS
 CORRELATED = arms.istar_at((*arms.ISTAR_LOWER, 0.5, *arms.ISTAR_RAISE), ("rte", "stsb", "squad"))
 WEIGHT = "the task or the weight"
 # What claims 14 and 15 take for granted: without a gain there is none to lose.
-GAIN = arms.treated(
-    "score, λ of -5, -3, -1 less none", LOWERED, expected_effect=arms.ISTAR_GAIN, depends=WEIGHT, arms=(arms.LOWER,)
-)
-HARM = arms.treated("score, λ of 1, 3, 5 less none", RAISED, "less", depends=WEIGHT, arms=(arms.RAISE,))
+DOWN, UP = "λ of -5, -3, -1", "λ of 1, 3, 5"
+LOWER_ARM: dict[str, Any] = {"depends": WEIGHT, "arms": (arms.LOWER,)}
+GAIN = arms.treated(f"score, {DOWN} less none", LOWERED, expected_effect=arms.ISTAR_GAIN, **LOWER_ARM)
+HARM = arms.treated(f"score, {UP} less none", RAISED, "less", depends=WEIGHT, arms=(arms.RAISE,))
 NO_GAIN = "It takes a gain of λ < 0 for granted. With ζ = 1 the loss has no gradient: that is plain training."
 CLAIMS = (
     Claim(
@@ -307,12 +261,7 @@ CLAIMS = (
         "IsoScore* with ζ = 0 is IsoScore",
         (
             Prediction(
-                "largest difference of three ways to compute it",
-                _three_ways,
-                "equal",
-                1e-9,
-                decided_by="all",
-                on=(),
+                "largest difference of three ways to compute it", _three_ways, "equal", 1e-9, decided_by="all", on=()
             ),
         ),
         kind="identity",
@@ -330,7 +279,7 @@ CLAIMS = (
             GAIN,
             HARM,
             arms.treated(
-                "score, mean of λ of -5, -3, -1 less mean of λ of 1, 3, 5",
+                f"score, mean of {DOWN} less mean of {UP}",
                 LOWERED,
                 evidence=_both_signs,
                 arms=(arms.LOWER, arms.RAISE),
@@ -368,29 +317,11 @@ CLAIMS = (
         11,
         "CosReg changes the mean, not IsoScore*",
         (
-            Prediction(
-                "mean cosine of the last layer's tokens, CosReg less none",
-                Change(COSINE, arms.COSREG),
-                trained=True,
-                runs_of=arms.HEAD_TO_HEAD,
-                arms=(arms.COSREG,),
-            ),
-            Prediction(
-                f"IsoScore* of the tokens of all layers, CosReg less none, alike within {ALIKE}",
-                Change(ISOTROPY, arms.COSREG),
-                "equal",
-                ALIKE,
-                trained=True,
-                runs_of=arms.HEAD_TO_HEAD,
-                arms=(arms.COSREG,),
-            ),
+            arms.changed("mean cosine of the last layer's tokens", COSINE, arms.COSREG, runs_of=arms.HEAD_TO_HEAD),
+            arms.changed(ALL_TOKENS, ISOTROPY, arms.COSREG, "equal", margin=ALIKE, runs_of=arms.HEAD_TO_HEAD),
             arms.treated("mean cosine, CosReg less none", arms.COSREG_AT_1, "less", value=COSINE),
             arms.treated(
-                f"IsoScore* of the tokens of all layers, alike within {ALIKE}",
-                arms.COSREG_AT_1,
-                "equal",
-                value=ISOTROPY,
-                margin=ALIKE,
+                f"{ALL_TOKENS}, alike within {ALIKE}", arms.COSREG_AT_1, "equal", value=ISOTROPY, margin=ALIKE
             ),
         ),
     ),
@@ -398,19 +329,17 @@ CLAIMS = (
         12,
         "λ < 0 lowers, λ > 0 raises the intrinsic dimension in later layers",
         (
-            _dimension(arms.LOWER, "less", arms.HEAD_TO_HEAD),
-            _dimension(arms.RAISE, "greater", arms.HEAD_TO_HEAD),
-            _dimension(WEAK_DOWN, "less"),
-            _dimension(WEAK_UP, "greater"),
-            arms.treated(
-                "TwoNN, λ of -5, -3, -1 less none",
-                LOWERED,
-                "less",
-                value=CLS_TWO_NN,
-                depends=WEIGHT,
-                arms=(arms.LOWER,),
+            *(
+                arms.changed("TwoNN of the last layer's [CLS] vectors", CLS_TWO_NN, arm, direction, runs_of=runs_of)
+                for arm, direction, runs_of in (
+                    (arms.LOWER, "less", arms.HEAD_TO_HEAD),
+                    (arms.RAISE, "greater", arms.HEAD_TO_HEAD),
+                    (WEAK_DOWN, "less", ""),
+                    (WEAK_UP, "greater", ""),
+                )
             ),
-            arms.treated("TwoNN, λ of 1, 3, 5 less none", RAISED, value=CLS_TWO_NN, depends=WEIGHT, arms=(arms.RAISE,)),
+            arms.treated(f"TwoNN, {DOWN} less none", LOWERED, "less", value=CLS_TWO_NN, **LOWER_ARM),
+            arms.treated(f"TwoNN, {UP} less none", RAISED, value=CLS_TWO_NN, depends=WEIGHT, arms=(arms.RAISE,)),
         ),
     ),
     Claim(
@@ -420,7 +349,7 @@ CLAIMS = (
             *(
                 Prediction(
                     f"|change of IsoScore*|, {arm}, early less late layers",
-                    partial(_early, arm=arm),
+                    partial(_early, change=partial(Change, arm=arm)),
                     "greater",
                     trained=True,
                     arms=(arm,),
@@ -429,7 +358,7 @@ CLAIMS = (
             ),
             Prediction(
                 f"IsoScore*, {WEAK_UP}, last layer less the others",
-                lambda study, suites: study.by_seed(_last_alone, WEAK_UP, suites),
+                Change(_last_alone, WEAK_UP, ""),
                 trained=True,
                 arms=(WEAK_UP,),
             ),
@@ -437,16 +366,19 @@ CLAIMS = (
                 arms.treated(
                     f"|change of IsoScore*|, {weights}, early less late layers",
                     treatment,
-                    evidence=partial(_own_early, treatment=treatment),
+                    evidence=partial(
+                        _early,
+                        change=partial(Treated, treatment=treatment, base=arms.plain_on(treatment.tasks)),
+                    ),
                     depends=WEIGHT,
                 )
-                for weights, treatment in (("λ of -5, -3, -1", LOWERED), ("λ of 1, 3, 5", RAISED))
+                for weights, treatment in ((DOWN, LOWERED), (UP, RAISED))
             ),
             arms.treated(
-                "IsoScore*, λ of 1, 3, 5, last layer less the others",
+                f"IsoScore*, {UP}, last layer less the others",
                 RAISED,
                 "less",
-                evidence=Treated({"": _last_alone}, RAISED),
+                evidence=Treated(_last_alone, RAISED),
                 depends=WEIGHT,
             ),
         ),
@@ -461,8 +393,7 @@ CLAIMS = (
                 "less",
                 base=LOWERED,
                 expected_effect=arms.ISTAR_GAIN,
-                depends=WEIGHT,
-                arms=(arms.LOWER,),
+                **LOWER_ARM,
             ),
         ),
         remark=NO_GAIN,

@@ -8,13 +8,12 @@ the paper nor its code has it. "released" has the code's pads and lengths.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Units, difference
+from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
 
-__all__ = ["ARMS", "DESIGN", "FULL", "ISOTROPY", "RELEASED", "SHRUNK", "objective"]
+from .arms import changed
 
 FULL, THIRD, TENTH = "λ = -1", "λ = -0.3", "λ = -0.1"
 LATE, RANDOM, SHRUNK, RELEASED = (
@@ -54,48 +53,48 @@ def objective(study: Study, arm: str, suites: Sequence[str] | None = None) -> Un
     return {unit: losses[unit] - (1 - scores[unit]) for unit in sorted(set(losses) & set(scores))}
 
 
-def _objective(study: Study, suites: Sequence[str], *, arm: str, other: str) -> Evidence:
-    """The objective of an arm less that of another."""
-    return difference(objective(study, arm, suites), objective(study, other, suites))
+def _lower(arm: str, other: str) -> Prediction:
+    """The prediction that an arm ends lower by the objective than another."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        return difference(objective(study, arm, suites), objective(study, other, suites))
+
+    return Prediction(f"objective, {arm} less {other}", evidence, "less")
 
 
-def _alike(arm: str) -> Prediction:
-    return Prediction(
-        f"score, {arm} less none, alike within {SMALL}", Change("score", arm), "equal", SMALL, trained=True
-    )
+def _score(arm: str, direction: str, base: str = PLAIN) -> Prediction:
+    margin = SMALL if direction == "equal" else 0.0
+    return changed("score", "score", arm, direction, base=base, margin=margin, arms=())
 
 
 CLAIMS = (
+    Claim("harm", "λ = -1 lowers the score", (_score(FULL, "less"),)),
     Claim(
-        "harm",
-        "λ = -1 lowers the score",
-        (Prediction("score, λ = -1 less none", Change("score", FULL), "less", trained=True),),
+        "strong",
+        "Weaker penalties leave the score as it is",
+        (_score(THIRD, "equal"), _score(TENTH, "equal")),
     ),
-    Claim("strong", "Weaker penalties leave the score as it is", (_alike(THIRD), _alike(TENTH))),
-    Claim("early", "A penalty from the second epoch on leaves the score as it is", (_alike(LATE),)),
-    Claim("direction", "A step of the same length in a random direction leaves the score as it is", (_alike(RANDOM),)),
+    Claim("early", "A penalty from the second epoch on leaves the score as it is", (_score(LATE, "equal"),)),
     Claim(
-        "objective",
-        "Plain training ends lower by I-STAR's own objective",
-        (Prediction("objective, none less λ = -1", partial(_objective, arm=PLAIN, other=FULL), "less"),),
+        "direction",
+        "A step of the same length in a random direction leaves the score as it is",
+        (_score(RANDOM, "equal"),),
     ),
+    Claim("objective", "Plain training ends lower by I-STAR's own objective", (_lower(PLAIN, FULL),)),
     Claim(
         "late",
         "A penalty from the second epoch on loses less, and ends lower in its own objective than plain training",
-        (
-            Prediction(f"score, {LATE} less λ = -1", Change("score", LATE, FULL), "greater", trained=True),
-            Prediction(f"objective, {LATE} less none", partial(_objective, arm=LATE, other=PLAIN), "less"),
-        ),
+        (_score(LATE, "greater", FULL), _lower(LATE, PLAIN)),
     ),
     Claim(
         "turned",
         "A step of the same length in a random direction loses less",
-        (Prediction(f"score, {RANDOM} less λ = -1", Change("score", RANDOM, FULL), "greater", trained=True),),
+        (_score(RANDOM, "greater", FULL),),
     ),
     Claim(
         "released",
         "With padding as points and mixed lengths, as released, λ = -1 loses less",
-        (Prediction(f"score, {RELEASED} less λ = -1", Change("score", RELEASED, FULL), "greater", trained=True),),
+        (_score(RELEASED, "greater", FULL),),
     ),
 )
 DESIGN = Design(

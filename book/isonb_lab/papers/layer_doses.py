@@ -5,7 +5,7 @@ The claims are no paper's: they are what the collapse of the earlier recording m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import pandas as pd
@@ -13,8 +13,6 @@ import pandas as pd
 from isonb_lab.claims.design import Design, Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
-
-__all__ = ["DESIGN", "HEADS", "JOINT", "LOUDEST", "changes", "responses"]
 
 HEADS = ("linear", "pooler")
 JOINT = ("joint", "1e-03")  # loss and rate of the earlier recording: the paper gives no rate, so this one is ours
@@ -72,75 +70,54 @@ def stopping(scores: Sequence[float], patience: int) -> int:
     return at
 
 
-def _units(study: Study, column: str, dose: tuple[str, str], suites: Sequence[str]) -> Units:
+def _units(study: Study, suites: Sequence[str], *, column: str, dose: tuple[str, str]) -> Units:
+    """A column of :func:`changes` at a dose."""
     table = changes(study)
     table = table[(table["loss"] == dose[0]) & (table["rate"] == dose[1]) & table["suite"].isin(suites)]
     return {(f"{r.suite}, {r.head}", int(r.seed)): float(getattr(r, column)) for r in table.itertuples()}
 
 
-def _changed(study: Study, suites: Sequence[str], *, column: str, dose: tuple[str, str]) -> Evidence:
-    """A column of :func:`changes` at a dose."""
-    return _units(study, column, dose, suites)
-
-
 def _owed(study: Study, suites: Sequence[str]) -> Evidence:
     """What the joint loss gains beyond the task's loss alone, of the same fine-tuned model."""
-    both, alone = (_units(study, "score", dose, suites) for dose in (JOINT, TASK_ALONE))
-    return difference(both, alone)
+    return difference(*(_units(study, suites, column="score", dose=dose) for dose in (JOINT, TASK_ALONE)))
 
 
-details = tuple(f", {head}" for head in HEADS)
+def _score(what: str, evidence: Callable[[Study, Sequence[str]], Evidence], direction: str) -> Prediction:
+    return Prediction(f"score {what}", evidence, direction, SMALL, trained=True, details=DETAILS)
 
 
-def _unharmed(what: str, column: str) -> Prediction:
-    text = f"score {what}, joint loss at 1e-3, less than {SMALL} below that without the layer"
-    return Prediction(
-        text, partial(_changed, column=column, dose=JOINT), "at least", SMALL, trained=True, details=details
-    )
+def _raised(what: str, column: str) -> Prediction:
+    return Prediction(what, partial(_units, column=column, dose=JOINT), "greater", details=DETAILS)
 
 
+DETAILS = tuple(f", {head}" for head in HEADS)
+AT_END, AT_STOP = (partial(_units, column=column, dose=JOINT) for column in ("score_end", "score"))
+UNHARMED = f"joint loss at 1e-3, less than {SMALL} below that without the layer"
 CLAIMS = (
-    Claim("end", "The joint loss at 1e-3 doesn't lower the score", (_unharmed("at the end", "score_end"),)),
-    Claim("stop", "It doesn't lower the score with a stop on held-out rows", (_unharmed("at the stop", "score"),)),
+    Claim(
+        "end",
+        "The joint loss at 1e-3 doesn't lower the score",
+        (_score(f"at the end, {UNHARMED}", AT_END, "at least"),),
+    ),
+    Claim(
+        "stop",
+        "It doesn't lower the score with a stop on held-out rows",
+        (_score(f"at the stop, {UNHARMED}", AT_STOP, "at least"),),
+    ),
     Claim(
         "penalty",
         "The penalty without the task's loss lowers the score",
-        (
-            Prediction(
-                "score at the end, penalty at 1e-3",
-                partial(_changed, column="score_end", dose=LOUDEST),
-                "less",
-                SMALL,
-                trained=True,
-                details=details,
-            ),
-        ),
+        (_score("at the end, penalty at 1e-3", partial(_units, column="score_end", dose=LOUDEST), "less"),),
     ),
     Claim(
         "owed",
         "Without the isotropy loss the layer scores the same",
-        (
-            Prediction(
-                f"score at the stop, joint loss less the task's alone, at 1e-3, alike within {SMALL}",
-                _owed,
-                "equal",
-                SMALL,
-                trained=True,
-                details=details,
-            ),
-        ),
+        (_score(f"at the stop, joint loss less the task's alone, at 1e-3, alike within {SMALL}", _owed, "equal"),),
     ),
     Claim(
         "shape",
         "The joint loss at 1e-3 raises IsoScore, stopped or not",
-        (
-            Prediction(
-                "IsoScore at the stop", partial(_changed, column="isoscore", dose=JOINT), "greater", details=details
-            ),
-            Prediction(
-                "IsoScore at the end", partial(_changed, column="isoscore_end", dose=JOINT), "greater", details=details
-            ),
-        ),
+        (_raised("IsoScore at the stop", "isoscore"), _raised("IsoScore at the end", "isoscore_end")),
     ),
 )
 

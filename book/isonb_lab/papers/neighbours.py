@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from isonb.measures.registry import titles
 from isonb_lab.claims.design import PLAIN, Design, Settings
-from isonb_lab.claims.verdicts import Change, Claim, Prediction
+from isonb_lab.claims.verdicts import Claim
 
-__all__ = ["ARMS", "DESIGN", "MEASURES", "arms_of"]
+from .arms import changed
 
 LABELS = {
     "gor": "GOR",
@@ -64,10 +64,7 @@ CLAIMS = tuple(
     Claim(
         name,
         f"{LABELS[name]}: raises the score",
-        tuple(
-            Prediction(f"score, {arm} less none", Change("score", arm), "greater", trained=True, arms=(arm,))
-            for arm in arms_of(name)
-        ),
+        tuple(changed("score", "score", arm, "greater") for arm in arms_of(name)),
     )
     for name in LABELS
 )

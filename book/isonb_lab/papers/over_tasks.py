@@ -11,15 +11,14 @@ from statistics import fmean
 
 import pandas as pd
 
-from isonb_lab.claims.comparing import LABELS, OPEN
-from isonb_lab.claims.study import PLAIN, Study
+from isonb_lab.claims.comparing import LABELS
+from isonb_lab.claims.design import PLAIN
+from isonb_lab.claims.study import Study
 from isonb_lab.claims.verdicts import FEWEST, difference
-from isonb_lab.statistics.paired import paired_tests
+from isonb_lab.statistics.paired import OPEN, paired_tests
 from isonb_lab.statistics.seeds import student
 
 from .arms import METHODS
-
-__all__ = ["over_tasks", "seed_means", "steady"]
 
 COLUMNS = ("arm", "tasks", "n", "mean", "low", "high", "mde", "p", "carried")
 

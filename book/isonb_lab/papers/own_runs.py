@@ -15,14 +15,12 @@ from isonb.errors import InputError, fail
 from isonb_lab.claims.design import TASK_NAMES, Design, Settings, StudyError
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import PLAN, joined_tables, plan_of, settings_of_rows
-from isonb_lab.claims.treated_runs import WATCHED, in_short
+from isonb_lab.claims.treated_runs import distinguished, in_short, options, training
 from isonb_lab.claims.treatment import canonical
 from isonb_lab.methods import method_from, resolved
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded
 from isonb_lab.runs.table import scan, series_table, table
-
-__all__ = ["study_of_runs", "tables_of"]
 
 
 def study_of_runs(
@@ -94,49 +92,18 @@ def _suites(design: Design, settings: Sequence[Settings]) -> list[str]:
         design.suite(setting) if design.suite else TASK_NAMES.get(str(setting.get("task")), str(setting.get("task")))
         for setting in settings
     ]
-    trained = [
-        {
-            column: value
-            for column, value in setting.items()
-            if not column.startswith("method.") and column not in WATCHED
-        }
-        if setting["experiment"] == "finetune"
-        else {}
-        for setting in settings
-    ]
-    return _told_apart(names, trained, names)
+    trained = [training(setting) if setting["experiment"] == "finetune" else {} for setting in settings]
+    return distinguished(names, trained, names)
 
 
 def _arms(design: Design, settings: Sequence[Settings], suites: Sequence[str]) -> list[str]:
     """The arm of each run; of several settings of one arm, suite and seed with the options in which they differ."""
     names = [design.arm(setting) or _in_words(setting) for setting in settings]
-    methods = [
-        {column: value for column, value in setting.items() if column.startswith("method.")} for setting in settings
-    ]
     places = list(zip(suites, names, strict=True))
-    seeds = [(*place, setting.get("seed")) for place, setting in zip(places, settings, strict=True)]
-    several = {seed[:2] for seed, count in Counter(seeds).items() if count > 1}
-    return _told_apart(
-        names, [setting if at in several else {} for at, setting in zip(places, methods, strict=True)], places
-    )
-
-
-def _told_apart(names: Sequence[str], settings: Sequence[Settings], groups: Sequence[Any]) -> list[str]:
-    """Each name with the settings in which the members of its group differ."""
-    values: dict[Any, list[Settings]] = {}
-    for group, item in zip(groups, settings, strict=True):
-        values.setdefault(group, []).append(item)
-    differing = {group: _differing(some) for group, some in values.items()}
-    return [
-        ", ".join([name, *(in_short(column, item.get(column)) for column in differing[group])])
-        for name, item, group in zip(names, settings, groups, strict=True)
-    ]
-
-
-def _differing(settings: Sequence[Settings]) -> list[str]:
-    """The columns in which some settings differ."""
-    columns = sorted({column for setting in settings for column in setting})
-    return [column for column in columns if len({canonical(setting.get(column)) for setting in settings}) > 1]
+    seeds = Counter((*place, setting.get("seed")) for place, setting in zip(places, settings, strict=True))
+    several = {seed[:2] for seed, count in seeds.items() if count > 1}
+    methods = [options(setting) if at in several else {} for at, setting in zip(places, settings, strict=True)]
+    return distinguished(names, methods, places)
 
 
 def _in_words(settings: Settings) -> str:
@@ -145,6 +112,7 @@ def _in_words(settings: Settings) -> str:
     usual: dict[str, Any] = {}
     with contextlib.suppress(InputError):  # a method that isn't installed here has all its options in its name
         usual = {f"method.{option}": value for option, value in resolved(method_from(name)).items()}
-    options = [column for column in sorted(settings) if column.startswith("method.") and column != "method.name"]
-    lines = [column for column in options if canonical(settings[column]) != canonical(usual.get(column))]
-    return ", ".join([name, *(in_short(column, settings[column]) for column in lines)])
+    method = sorted(options(settings).items())
+    usual["method.name"] = name
+    others = [(column, value) for column, value in method if canonical(value) != canonical(usual.get(column))]
+    return ", ".join([name, *(in_short(column, value) for column, value in others)])

@@ -9,18 +9,6 @@ from isonb_lab.claims.study import Study
 from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.statistics.seeds import LEVEL, Interval, student
 
-__all__ = [
-    "PLAIN_VECTORS",
-    "SETS",
-    "TRANSFORMS",
-    "WITHOUT",
-    "over_sets",
-    "pair_gain",
-    "pair_interval",
-    "recorded_table",
-    "shared_pairs",
-]
-
 PLAIN_VECTORS = {"last": "plain, last", "first_last": "plain, first-last", "one_last": "plain, 1-last"}
 TRANSFORMS = {
     "sbert_wk": "SBERT-WK",

@@ -11,16 +11,13 @@ from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
-from isonb_lab.claims.treated_runs import ADDED, by_regime, in_short, task_name, training_of
-from isonb_lab.claims.treatment import canonical
+from isonb_lab.claims.treated_runs import ADDED, by_regime, in_short, options, task_name, training_of, unordered
 from isonb_lab.places import grid_file
 from isonb_lab.statistics.seeds import student
 from isonb_lab.sweeps.cost import Estimate, estimate
 from isonb_lab.sweeps.grids import load_grid
 
 from .arms import OWN_CELLS
-
-__all__ = ["PairedScores", "gains", "joined_rows", "our_rows", "paired_scores", "price", "revalued", "score_rows"]
 
 NO_SCORES = "relative|EV_|IsoScore|change"  # metrics of a printed table that are no scores
 WATCHED_BY = ("patience", "validations")  # settings that say little of a training
@@ -72,15 +69,15 @@ def paired_scores(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Pa
     for name, regime in by_regime(methods.items()).items():
         by_setting: dict[frozenset[tuple[str, str]], dict[int, str]] = {}
         for run in regime:
-            by_setting.setdefault(_options(methods[run]), {})[int(methods[run]["seed"])] = run
+            by_setting.setdefault(unordered(options(methods[run])), {})[int(methods[run]["seed"])] = run
         varied = {column for column, _ in frozenset().union(*by_setting) - frozenset.intersection(*by_setting)}
         item = methods[regime[0]]
         without = plain[training_of(item)]
-        for options, runs_of in by_setting.items():
+        for chosen, runs_of in by_setting.items():
             regime_words = name.removeprefix(task_and_encoder(item)).split(", ")
             lines = [text for text in regime_words if text and not text.startswith(WATCHED_BY)]
             lines = [*filter(None, [task_name(str(item["task"])).partition(", ")[2]]), *lines]  # "joint" rows
-            lines += [in_short(column, value) for column, value in sorted(options) if column in varied]
+            lines += [in_short(column, value) for column, value in sorted(chosen) if column in varied]
             before, after = ({seed: scores[run] for seed, run in some.items()} for some in (without, runs_of))
             results.append(
                 PairedScores(_task(item), str(item["model"]), ", ".join(lines), before, after, without, runs_of)
@@ -216,7 +213,3 @@ def price(tasks: Sequence[str]) -> Estimate | None:
 
 def _task(settings: Settings) -> str:
     return task_name(str(settings.get("task"))).removesuffix(", joint")
-
-
-def _options(settings: Settings) -> frozenset[tuple[str, str]]:
-    return frozenset((column, canonical(value)) for column, value in settings.items() if column.startswith("method."))

@@ -14,27 +14,11 @@ from isonb.measures.spectrum import anisotropy
 from isonb_lab.claims.design import PLAIN as NONE
 from isonb_lab.claims.design import TASK_NAMES, Design, Settings
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, difference
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, less
 from isonb_lab.runs.protocols import PROTOCOLS
 
 from .arms import HEAD_TO_HEAD
 from .pairs import PLAIN_VECTORS, TRANSFORMS, pair_gain
-
-__all__ = [
-    "AVERAGES",
-    "DESIGN",
-    "EMBEDDED",
-    "GENERATED",
-    "GLUE",
-    "MEASURES",
-    "METHODS",
-    "MINILM",
-    "PLAIN",
-    "SETS",
-    "SUBSETS",
-    "TINY",
-    "isotropic_readings",
-]
 
 MINILM, TINY, EMBEDDED = "minilm", "tiny", "tiny, embedded"
 GLUE = ("CoLA", "MRPC", "RTE", "STS-B")
@@ -71,12 +55,6 @@ def _lead(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
     """How far an arm's score lies above the majority baseline."""
     leads = {suite: study.lead(arm, suite) for suite in suites}
     return {suite: lead for suite, lead in leads.items() if lead is not None}
-
-
-def _move(study: Study, suites: Sequence[str], *, measure: str) -> Evidence:
-    """A measure of minilm's validation [CLS] vectors, the end of a run less its start."""
-    end, start = (study.units(f"metric.{when}.cls.{measure}", NONE, suites) for when in ("end", "start"))
-    return difference(end, start)
 
 
 def _gains(study: Study, suites: Sequence[str], *, method: str) -> Evidence:
@@ -119,7 +97,7 @@ CLAIMS = (
         tuple(
             Prediction(
                 f"head to head: {name}, end less start",
-                partial(_move, measure=measure),
+                Change(less(f"metric.end.cls.{measure}", f"metric.start.cls.{measure}"), NONE, ""),
                 "greater" if sign > 0 else "less",
                 trained=True,
                 runs_of=HEAD_TO_HEAD,

@@ -15,8 +15,7 @@ from isonb_lab.sweeps.cost import estimate
 from isonb_lab.sweeps.grids import load_grid
 
 from . import arms, deployed, dial, dose, evidence_methods, failed_runs, read_where
-
-__all__ = ["PLANS", "Answer", "answers", "hypotheses", "text_of"]
+from .hypotheses import NOT_RUN as NO_RUNS
 
 PLANS = {  # what each is called in prose
     "evidence_plan": "evidence",
@@ -192,11 +191,11 @@ def _of_read_where() -> dict[str, tuple[str, str]]:
     for name, rows in read_where.answers(read_where.runs()).groupby("name"):
         why = "; ".join(
             f"{row['why']} ({row['where']})"
-            if row["why"] == read_where.NOT_RUN
+            if row["why"] == NO_RUNS
             else f"{row['outcome']} ({row['where']}: {row['why']})"
             for row in rows.to_dict("records")
         )
-        waits, run = (rows["outcome"] == "open").any(), (rows["why"] != read_where.NOT_RUN).any()
+        waits, run = (rows["outcome"] == "open").any(), (rows["why"] != NO_RUNS).any()
         outcomes[str(name)] = (OPEN if waits and run else NOT_RUN if waits else ANSWERED, why)
     return outcomes
 
@@ -204,11 +203,10 @@ def _of_read_where() -> dict[str, tuple[str, str]]:
 def _of_deployed() -> dict[str, tuple[str, str]]:
     """E1 to E8 of the dial as one deploys it."""
     results = deployed.answers(deployed.read())
-    status = {deployed.OPEN: OPEN, deployed.HOLDS: ANSWERED, deployed.CONTRADICTED: ANSWERED}
     return {
         item.name: (NOT_RUN, item.why)
-        if item.why == deployed.NOT_RUN
-        else (status[item.outcome], f"{item.outcome}: {item.why}")
+        if item.why == NO_RUNS
+        else (OPEN if item.outcome == "open" else ANSWERED, f"{item.outcome}: {item.why}")
         for item in results
     }
 

@@ -13,8 +13,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-__all__ = ["DECAY", "HAS", "LACKS", "UNDEFINED", "Property", "has_property", "properties"]
-
 HAS, LACKS, UNDEFINED = "yes", "no", "none"
 DECAY = torch.arange(1, 25, dtype=torch.float64) ** -0.25  # standard deviations: variances 1 / sqrt(j)
 FEWEST = 32  # points of the smallest sample

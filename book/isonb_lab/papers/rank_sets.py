@@ -14,8 +14,6 @@ import numpy as np
 
 from isonb_lab.statistics.seeds import StatsError, holm, paired_p
 
-__all__ = ["RankSet", "rank_sets"]
-
 
 @dataclass(frozen=True)
 class RankSet:

@@ -20,10 +20,8 @@ from isonb_lab.runs.recordings import FOLDER, scored
 from isonb_lab.statistics.paired import PairedTest, paired_tests
 from isonb_lab.statistics.seeds import Interval, StatsError, holm, minimum_detectable, paired_p, share, student
 
+from .hypotheses import NOT_RUN, OPEN, Answer, outcome, with_ends
 from .own_runs import tables_of
-
-__all__ = ["ARMS", "DOSES", "Dose", "Slope", "answers", "doses", "failures", "hypotheses", "length", "levels", "runs"]
-__all__ += ["slopes", "weights"]
 
 READ = "metric.end.features.participation_ratio_unbiased"
 POINT, LEVEL = 1.0, 0.95
@@ -61,7 +59,6 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     "three times the warm-up": {"method.name": "none", "warmup": 0.3},
 }
 FAILING = 60  # seeds of the failures
-NOT_RUN = "not run yet"
 BRAKES = ("half the rate", "gradients cut at 0.3", "three times the warm-up")
 
 
@@ -104,21 +101,11 @@ def levels(cells: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
     joint = 1 - (1 - LEVEL) / max(1, len(gains))
     lines = []
     for weight, rows in cells.items():
-        reached, score = student(rows[READ]), student(rows["score"])
-        line = {
-            "weight": weight,
-            "seeds": len(rows),
-            "reached": reached.estimate,
-            "reached low": reached.low,
-            "reached high": reached.high,
-            "score": score.estimate,
-            "score low": score.low,
-            "score high": score.high,
-        }
+        line: dict[str, float | None] = {"weight": weight, "seeds": len(rows)}
+        line |= with_ends("reached", student(rows[READ])) | with_ends("score", student(rows["score"]))
         if weight in gains:
-            gain = student(gains[weight], level=joint)
-            line |= {"gain": gain.estimate, "gain low": gain.low, "gain high": gain.high}
-            line |= {"p": tests[weight].p, "detectable": tests[weight].visible}
+            gain, test = student(gains[weight], level=joint), tests[weight]
+            line |= with_ends("gain", gain) | {"p": test.p, "detectable": test.visible}
             line |= {"equivalent": gain.low > -POINT and gain.high < POINT}
         lines.append(line)
     return pd.DataFrame(lines).sort_values("reached", ignore_index=True)
@@ -180,27 +167,12 @@ def failures(frame: pd.DataFrame) -> pd.DataFrame:
     adjusted = holm(against)
     lines = []
     for arm, (lost, n) in counts.items():
-        interval = share(lost, n)
-        score = student(cells[arm]["score"])
-        gain = None if arm == "plain" else student(STEP * (cells[arm]["score"] - cells["plain"]["score"]))
-        lines.append(
-            {
-                "arm": arm,
-                "failed": lost,
-                "seeds": n,
-                "share": interval.estimate,
-                "low": interval.low,
-                "high": interval.high,
-                "p": adjusted.get(arm),
-                "score": score.estimate,
-                "score low": score.low,
-                "score high": score.high,
-                "gain": None if gain is None else gain.estimate,
-                "gain low": None if gain is None else gain.low,
-                "gain high": None if gain is None else gain.high,
-                "read": float(cells[arm][READ].mean()),
-            }
-        )
+        interval, scores = share(lost, n), cells[arm]["score"]
+        gain = None if arm == "plain" else student(STEP * (scores - cells["plain"]["score"]))
+        line: dict[str, Any] = {"arm": arm, "failed": lost, "seeds": n}
+        line |= {"share": interval.estimate, "low": interval.low, "high": interval.high, "p": adjusted.get(arm)}
+        line |= with_ends("score", student(scores)) | with_ends("gain", gain)
+        lines.append(line | {"read": float(cells[arm][READ].mean())})
     return pd.DataFrame(lines)
 
 
@@ -230,16 +202,7 @@ def weights(frame: pd.DataFrame) -> dict[tuple[str, float], PairedTest]:
     return paired_tests(gains, family=4, level=LEVEL)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A hypothesis of the plan: "holds", "contradicted" or "open", and why."""
-
-    name: str
-    outcome: str
-    why: str
-
-
-def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) -> list[Judged]:
+def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) -> list[Answer]:
     """R1 to R4 for one dose: its levels, its slope, the slope's p by Holm over the doses, the seeds that are planned.
 
     Levels that overlap before all seeds are there may be apart with them, so R4 is open until then.
@@ -247,22 +210,19 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) ->
     treated = table.dropna(subset="p")
     best = treated["gain"].abs().max()
     room = slope.doublings * max(abs(slope.interval.low), abs(slope.interval.high))
-    outcome = "contradicted" if p_slope <= 1 - LEVEL else "holds" if room < POINT else "open"
     text = f"{slope.interval.estimate:+.2f} points a doubling, at most {room:.1f} over the range"
-    answers = [Judged("R1", outcome, text)]
+    answers = [Answer("R1", outcome(p_slope <= 1 - LEVEL, room < POINT), text)]
     moved = (treated["p"] <= 1 - LEVEL) & (treated["gain"].abs() >= POINT)
     detected = treated["equivalent"].astype(bool) | (treated["detectable"] <= POINT)
-    outcome = "contradicted" if moved.any() else "holds" if detected.all() else "open"
-    answers.append(Judged("R2", outcome, f"the largest change of a level is {best:.1f} points"))
+    text = f"the largest change of a level is {best:.1f} points"
+    answers.append(Answer("R2", outcome(moved.any(), detected.all()), text))
     outside = (treated["gain low"] > POINT) | (treated["gain high"] < -POINT)
-    outcome = "contradicted" if outside.any() else "holds" if treated["equivalent"].all() else "open"
     text = f"{int(treated['equivalent'].sum())} of {len(treated)} levels lie within one point"
-    answers.append(Judged("R3", outcome, text))
+    answers.append(Answer("R3", outcome(outside.any(), treated["equivalent"].all()), text))
     ends = treated.sort_values("reached")
     separate = bool((ends["reached low"].to_numpy()[1:] > ends["reached high"].to_numpy()[:-1]).all())
     span = f"from {ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
-    outcome = "holds" if separate else "contradicted" if table["seeds"].min() >= seeds else "open"
-    return [*answers, Judged("R4", outcome, span)]
+    return [*answers, Answer("R4", outcome(not separate and table["seeds"].min() >= seeds, separate), span)]
 
 
 def length(frame: pd.DataFrame) -> PairedTest | None:
@@ -288,7 +248,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
         for name, slope in results.items()
         for hypothesis in hypotheses(levels(cells[name]), slope, adjusted[name], DOSES[name].seeds)
     ]
-    rows += [(f"R{k}", name, "open", NOT_RUN) for name in waiting for k in (1, 2, 3, 4)]
+    rows += [(f"R{k}", name, OPEN, NOT_RUN) for name in waiting for k in (1, 2, 3, 4)]
     tests = weights(frame)
     tests_of_weights = (("W1", ("sst2_joint", 0.3)), ("W1", ("sst2_joint", 3.0)), ("W2", ("english_sentiment", 0.3)))
     rows += [(name, f"weight {key[1]:g}", *_no_loss(tests.get(key))) for name, key in tests_of_weights]
@@ -305,30 +265,29 @@ def _in_points(test: PairedTest) -> str:
 def _no_loss(test: PairedTest | None) -> tuple[str, str]:
     """Whether a weight costs no point: contradicted by a significant loss of a point, shown by the interval."""
     if test is None:
-        return "open", NOT_RUN
+        return OPEN, NOT_RUN
     lost = test.p <= 1 - LEVEL and test.interval.estimate <= -POINT
-    return "contradicted" if lost else "holds" if test.interval.low > -POINT else "open", _in_points(test)
+    return outcome(lost, test.interval.low > -POINT), _in_points(test)
 
 
 def _no_gain(test: PairedTest | None) -> tuple[str, str]:
     """Whether plain training as long gains as much: contradicted by a significant gain of the other."""
     if test is None:
-        return "open", NOT_RUN
+        return OPEN, NOT_RUN
     gained = test.p <= 1 - LEVEL and test.interval.estimate > 0
-    return "contradicted" if gained else "holds" if test.interval.high < POINT else "open", _in_points(test)
+    return outcome(gained, test.interval.high < POINT), _in_points(test)
 
 
 def _fewer(table: pd.DataFrame, arms: Sequence[str]) -> tuple[str, str]:
     """Whether each of some arms fails significantly less than plain training; open while seeds are missing."""
     if table.empty:
-        return "open", NOT_RUN
+        return OPEN, NOT_RUN
     by_arm = table.set_index("arm")
     lower = [arm for arm in arms if by_arm["p"][arm] <= 1 - LEVEL and by_arm["share"][arm] < by_arm["share"]["plain"]]
     seeds = int(table["seeds"].min())
     text = f"{len(lower)} of {len(arms)} arms fail significantly less, on {seeds} of {FAILING} seeds"
     high = any(by_arm["share"][arm] >= by_arm["share"]["plain"] for arm in arms)
-    outcome = "holds" if len(lower) == len(arms) else "contradicted" if high and seeds >= FAILING else "open"
-    return outcome, text
+    return outcome(high and seeds >= FAILING, len(lower) == len(arms)), text
 
 
 def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple[float, float]]:

@@ -16,8 +16,6 @@ from isonb_lab.data.tasks import task_named
 from isonb_lab.runs.record import Record, read_record
 from isonb_lab.runs.settings import plan
 
-__all__ = ["ARMS", "OPTIONS", "chosen", "held_out", "next_blocks", "second_task"]
-
 TASK, EQUAL = "sst2_joint", 0.01  # what is tuned on; held-out scores that count as equal
 POOLING = {"smollm2": "mean_after_first", "mpnet": "mean"}
 COMMON: Mapping[str, Any] = {

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from isonb_lab.claims.study import PLAIN, Study
+from isonb_lab.claims.design import PLAIN
+from isonb_lab.claims.study import Study
 from isonb_lab.claims.verdicts import FEWEST, difference
 from isonb_lab.papers.studies import load_study
 from isonb_lab.places import EXPERIMENTS_FOLDER
@@ -22,9 +23,8 @@ from isonb_lab.runs.settings import Planned
 from isonb_lab.statistics.seeds import holm, paired_p, student
 from isonb_lab.sweeps.grids import grid_sizes, load_grid
 
-from .head_to_head import DESIGN, METHODS, OTHERS
-
-__all__ = ["REPEATED", "TOLERANCE", "gains_apart", "gains_twice", "planned", "repeats", "runs_twice", "two_kinds"]
+from .arms import METHODS
+from .head_to_head import DESIGN, OTHERS
 
 REPEATED = "made_again"
 TOLERANCE = 1e-6  # of scores, on the same kind of processor

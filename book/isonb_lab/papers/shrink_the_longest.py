@@ -5,19 +5,14 @@ Its runs are those of ``evidence_claims`` that train plainly or with the entropy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from isonb_lab.claims.design import PLAIN, Design, Settings
-from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
-from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
+from isonb_lab.claims.verdicts import Change, Claim, Prediction, Value, less, tail
 
 from . import arms
-
-__all__ = ["ALL", "DESIGN", "SELECTED"]
 
 ALL, SELECTED = "all bars", "selected bars"
 DETAILS = {", raw": "", ", centred": "_centered"}
@@ -50,51 +45,27 @@ def arm_of(settings: Settings) -> str | None:
     return ", ".join(parts)
 
 
-def shares(study: Study, k: int, arm: str, suites: Sequence[str]) -> Units:
+def shares(k: int) -> dict[str, Value]:
     """A_k of the training batch over the last 30% of the updates, raw and centred."""
-    values: dict[tuple[str, int], float] = {}
-    for cell, ending in DETAILS.items():
-        values |= study.tail(f"step.train.cls.anisotropy_{k}{ending}", arm, suites, cell)
-    return values
-
-
-def _share_change(study: Study, suites: Sequence[str], *, k: int, arm: str, base: str) -> Evidence:
-    """A_k of an arm less that of another."""
-    return difference(shares(study, k, arm, suites), shares(study, k, base, suites))
-
-
-def _rise(study: Study, suites: Sequence[str], *, ending: str) -> Evidence:
-    """A1 of the validation rows' [CLS] vectors after training less that before, of plain fine-tuning."""
-    return study.by_seed(partial(_risen, ending=ending), PLAIN, suites)
+    return {detail: tail(f"step.train.cls.anisotropy_{k}{ending}") for detail, ending in DETAILS.items()}
 
 
 PLAIN_RUNS = arms.plain_on(arms.SHRINK_TASKS, **arms.SHRINK_TRAINING)
 TREATMENTS = {SELECTED: arms.entropy_of(select=True), ALL: arms.entropy_of(select=False)}
 
 
-def _tails(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
-    """The mean of a series over the last 30% of the updates, by run."""
-    return study.tails(name, runs)
-
-
-def _risen(study: Study, runs: Sequence[str], *, ending: str) -> dict[str, float]:
-    """A1 of the validation rows' [CLS] vectors after training less that before, by run."""
-    end, start = (study.numbers(f"metric.{at}.cls.anisotropy_1{ending}", runs) for at in ("end", "start"))
-    return dict((end - start).dropna())
-
-
 def _own_share(k: int, arm: str, base: str = PLAIN, direction: str = "less", **more: Any) -> Prediction:
     """A_k of the training batch over the last 30% of the updates, raw and centred, at the paper's setting."""
-    names = {cell: f"step.train.cls.anisotropy_{k}{ending}" for cell, ending in DETAILS.items()}
-    value = {cell: partial(_tails, name=name) for cell, name in names.items()}
     text = f"A{k} of the last 30%, {arm} less {base}"
     other = TREATMENTS.get(base, PLAIN_RUNS)
-    return arms.treated(text, TREATMENTS[arm], direction, value=value, base=other, depends=FORM, **more)
+    return arms.treated(text, TREATMENTS[arm], direction, value=shares(k), base=other, depends=FORM, **more)
 
 
-RISES = {cell: partial(_risen, ending=ending) for cell, ending in DETAILS.items()}
+# A1 of the validation rows' [CLS] vectors after training less that before.
+A1 = {detail: f"cls.anisotropy_1{ending}" for detail, ending in DETAILS.items()}
+RISES = {detail: less(f"metric.end.{name}", f"metric.start.{name}") for detail, name in A1.items()}
 FORM = "the task or the form of the share"
-share: dict[str, Any] = {"details": tuple(DETAILS), "trained": True, "depends": FORM}
+share: dict[str, Any] = {"details": tuple(DETAILS), "depends": FORM}
 CLAIMS = (
     Claim(
         1,
@@ -103,13 +74,13 @@ CLAIMS = (
             *(
                 Prediction(
                     f"A1{detail}, end less start",
-                    partial(_rise, ending=ending),
+                    Change(value, PLAIN, ""),
                     "greater",
                     trained=True,
                     runs_of=arms.HEAD_TO_HEAD,
                     arms=(PLAIN,),
                 )
-                for detail, ending in DETAILS.items()
+                for detail, value in RISES.items()
             ),
             arms.treated("A1, end less start", PLAIN_RUNS, evidence=Treated(RISES, PLAIN_RUNS), depends=FORM),
         ),
@@ -117,16 +88,10 @@ CLAIMS = (
     Claim(
         2,
         "The entropy loss lowers A1",
-        tuple(
-            Prediction(
-                f"A1 of the last 30%, {arm} less none",
-                partial(_share_change, k=1, arm=arm, base=PLAIN),
-                arms=(arm,),
-                **share,
-            )
-            for arm in (SELECTED, ALL)
-        )
-        + tuple(_own_share(1, arm) for arm in (SELECTED, ALL)),
+        (
+            *(arms.changed("A1 of the last 30%", shares(1), arm, **share) for arm in (SELECTED, ALL)),
+            *(_own_share(1, arm) for arm in (SELECTED, ALL)),
+        ),
     ),
     Claim(
         3,
@@ -134,9 +99,10 @@ CLAIMS = (
         (
             Prediction(
                 f"A1 of the last 30%, selected less all, at most {ALIKE}",
-                partial(_share_change, k=1, arm=SELECTED, base=ALL),
+                Change(shares(1), SELECTED, ALL),
                 "at most",
                 ALIKE,
+                trained=True,
                 arms=(SELECTED, ALL),
                 **share,
             ),
@@ -167,13 +133,7 @@ CLAIMS = (
         5,
         "A3 rises with selected bars",
         (
-            Prediction(
-                "A3 of the last 30%, selected bars less none",
-                partial(_share_change, k=3, arm=SELECTED, base=PLAIN),
-                "greater",
-                arms=(SELECTED,),
-                **share,
-            ),
+            arms.changed("A3 of the last 30%", shares(3), SELECTED, "greater", **share),
             _own_share(3, SELECTED, direction="greater"),
         ),
     ),

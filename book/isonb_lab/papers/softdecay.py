@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,9 @@ import pandas as pd
 from isonb_lab.claims.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.treated_runs import Treated, Value
+from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, difference
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Value, Values, difference
 from isonb_lab.data.sts import PROTOCOLS
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
@@ -21,24 +22,6 @@ from isonb_lab.statistics.seeds import LEVEL, Interval
 from . import arms
 from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, pair_interval, recorded_table
 from .token_spectra import LABELS
-
-__all__ = [
-    "DESIGN",
-    "ENCODERS",
-    "MEASURES",
-    "PRINTED_ROWS",
-    "ROWS",
-    "SETS",
-    "SOFTDECAY",
-    "START",
-    "chosen_alphas",
-    "numbers_by_layer",
-    "printed_changes",
-    "printed_depth",
-    "recorded_by_alpha",
-    "recorded_table",
-    "vector_gains",
-]
 
 ENCODERS = ("minilm", "tiny")
 SOFTDECAY, WHITENING = TRANSFORMS["softdecay"], TRANSFORMS["whitening"]
@@ -168,43 +151,38 @@ def _logged(study: Study, number: str, when: str, arm: str, suites: Sequence[str
     return study.logged(f"layer.{when}.tokens.{SERIES.get(number, number)}", arm, suites)
 
 
-def _deeper(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
-    """A number of the token matrices: at half of the depth less layer 0, and at the end less half."""
-    values = {cell: partial(_numbers_by_layer, number=number, share=share) for cell, share in DEPTHS.items()}
-    return {unit: v for cell, value in values.items() for unit, v in study.by_seed(value, PLAIN, suites, cell).items()}
-
-
-def _relieved(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
-    """A number of the token matrices: the last layer less the one before."""
-    return study.by_seed(partial(_last_two, number=number), PLAIN, suites)
-
-
-def _numbers_by_layer(
-    study: Study, runs: Sequence[str], *, number: str, share: tuple[float, float]
-) -> dict[str, float]:
+def _by_depth(study: Study, runs: Sequence[str], *, number: str, depths: tuple[float, float]) -> dict[str, float]:
     """A number of the token matrices at one share of the depth less that at another, by run."""
-    name = f"layer.end.tokens.{SERIES.get(number, number)}"
-    logged = study.series[(study.series["name"] == name) & study.series["run_id"].isin(list(runs))]
     results = {}
-    for run, values in logged.pivot(index="run_id", columns="step", values="value").iterrows():
-        layers = values.dropna()
-        deep, shallow = (layers.get(round(part * layers.index.max())) for part in share)
+    for run, layers in study.by_layer(f"layer.end.tokens.{SERIES.get(number, number)}", runs).items():
+        deep, shallow = (layers.get(round(share * layers.index.max())) for share in depths)
         if deep is not None and shallow is not None:
-            results[str(run)] = float(deep - shallow)
+            results[run] = float(deep - shallow)
     return results
 
 
 def _last_two(study: Study, runs: Sequence[str], *, number: str) -> dict[str, float]:
     """A number of the token matrices: the last layer less the one before, by run."""
-    name = f"layer.end.tokens.{SERIES.get(number, number)}"
-    logged = study.series[(study.series["name"] == name) & study.series["run_id"].isin(list(runs))]
-    rows = logged.pivot(index="run_id", columns="step", values="value").iterrows()
-    return {str(run): float(values.dropna().iloc[-1] - values.dropna().iloc[-2]) for run, values in rows}
+    layers = study.by_layer(f"layer.end.tokens.{SERIES.get(number, number)}", runs)
+    return {run: float(values.iloc[-1] - values.iloc[-2]) for run, values in layers.items()}
 
 
-def _own_depth(number: str, direction: str, treatment: Treatment, value: Mapping[str, Value], text: str) -> Prediction:
-    """A number of the token matrices of plain models on the paper's own task."""
-    return arms.treated(f"{LABELS[number]}, {text}", treatment, direction, evidence=Treated(value, treatment))
+def _of_depth(what: str, direction: str, value: Values, own: Values, task: Treatment, **more: Any) -> list[Prediction]:
+    """What plain training does to a number of the token matrices: where it learned, and on the paper's own task."""
+    learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED, "arms": (PLAIN,)}
+    return [
+        Prediction(what, Change(value, PLAIN, ""), direction, **learned, **more),
+        arms.treated(what, task, direction, evidence=Treated(own, task)),
+    ]
+
+
+def _deeper(number: str, shares: Mapping[str, tuple[float, float]]) -> dict[str, Value]:
+    return {detail: partial(_by_depth, number=number, depths=depths) for detail, depths in shares.items()}
+
+
+def _both(pairs: Iterable[list[Prediction]]) -> tuple[Prediction, ...]:
+    """All predictions of the runs that learned, then all at the paper's setting."""
+    return tuple(itertools.chain.from_iterable(zip(*pairs, strict=True)))
 
 
 def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:
@@ -249,33 +227,20 @@ def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
-learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED, "arms": (PLAIN,)}
 FIGURE_1, FIGURE_2 = arms.plain_on(("cola",)), arms.plain_on(("mrpc",))
 SHARES = {", first half": (0.5, 0.0), ", second half": (1.0, 0.5)}  # of the depth: deeper, shallower
 CLAIMS = (
     Claim(
         16,
         "Uniformity and skewness grow with depth",
-        tuple(
-            Prediction(
+        _both(
+            _of_depth(
                 f"{LABELS[number]}, deeper less shallower layer",
-                partial(_deeper, number=number),
                 direction,
-                details=tuple(DEPTHS),
-                **learned,
-            )
-            for number, direction in WITH_DEPTH.items()
-        )
-        + tuple(
-            _own_depth(
-                number,
-                direction,
+                _deeper(number, DEPTHS),
+                _deeper(number, SHARES),
                 FIGURE_2,
-                {
-                    share_name: partial(_numbers_by_layer, number=number, share=share)
-                    for share_name, share in SHARES.items()
-                },
-                "deeper less shallower layer",
+                details=tuple(DEPTHS),
             )
             for number, direction in WITH_DEPTH.items()
         ),
@@ -283,17 +248,10 @@ CLAIMS = (
     Claim(
         17,
         "The last fine-tuned layer relieves it",
-        tuple(
-            Prediction(
-                f"{LABELS[number]}, last layer less the one before", partial(_relieved, number=number), **learned
-            )
+        _both(
+            _of_depth(f"{LABELS[number]}, last layer less the one before", "less", value, value, FIGURE_1)
             for number in ("skewness", "token_uniformity")
-        )
-        + tuple(
-            _own_depth(
-                number, "less", FIGURE_1, {"": partial(_last_two, number=number)}, "last layer less the one before"
-            )
-            for number in ("skewness", "token_uniformity")
+            for value in [partial(_last_two, number=number)]
         ),
     ),
     Claim(
@@ -301,19 +259,15 @@ CLAIMS = (
         "SoftDecay beats plain and whitened vectors",
         (
             Prediction("SoftDecay less plain, points", _above_plain, "greater", on=(), depends=ENCODER),
-            Prediction(
-                "SoftDecay less whitening, points",
-                partial(_above, other="whitening"),
-                "greater",
-                on=(),
-                depends=ENCODER,
-            ),
-            Prediction(
-                "SoftDecay less WhiteBERT, points",
-                partial(_above, other="whitebert"),
-                "greater",
-                on=(),
-                depends=ENCODER,
+            *(
+                Prediction(
+                    f"SoftDecay less {TRANSFORMS[other]}, points",
+                    partial(_above, other=other),
+                    "greater",
+                    on=(),
+                    depends=ENCODER,
+                )
+                for other in ("whitening", "whitebert")
             ),
         ),
         remark="Intervals over pairs.",

@@ -13,8 +13,6 @@ from .arms import ALL_BARS, ENTROPY, HEAD_TO_HEAD, LEARNED, NEIGHBOURS, OWN_CELL
 from .head_to_head import arm_of as method_of
 from .head_to_head import no_setting
 
-__all__ = ["DESIGN"]
-
 
 def arm_of(settings: Settings) -> str | None:
     """The method, as the head to head names it; entropy is two, by its bars."""

@@ -26,8 +26,6 @@ from isonb_lab.sweeps.grids import load_grid
 
 from .arms import OWN_CELLS, TRAINED
 
-__all__ = ["at_its_setting", "distance", "needs"]
-
 OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 ELSEWHERE = (OBSERVED, NOT_OBSERVED, UNTESTED)  # judged by no run at the paper's setting
 ARMS = 2  # whose difference is read

@@ -53,21 +53,21 @@ def istar(seed, score, weight=-1.0, layers="all", **settings):
 def test_a_run_is_paired_with_the_plain_run_of_its_seed_and_training():
     """Whatever recording they are in and however much of them was watched; another head is another training."""
     runs = [run(1, 0.5, track_every=10), run(2, 0.5), run(1, 0.1, head="linear")]
-    result = Treated({"": "score"}, ISTAR, PLAIN)(study(*runs, istar(1, 0.75, track_every=0), istar(2, 0.25)), ())
+    result = Treated("score", ISTAR, PLAIN)(study(*runs, istar(1, 0.75, track_every=0), istar(2, 0.25)), ())
     assert result == {("SST-2 (tiny)", 1): 0.25, ("SST-2 (tiny)", 2): -0.25}
 
 
 def test_only_runs_with_the_settings_of_the_claim_count():
     runs = [run(1, 0.5), istar(1, 0.9, weight=-0.1), istar(1, 0.9, layers=4), istar(1, 0.9, task="cola")]
-    assert Treated({"": "score"}, ISTAR, PLAIN)(study(*runs), ()) == {}
+    assert Treated("score", ISTAR, PLAIN)(study(*runs), ()) == {}
 
 
 def test_weights_of_the_paper_and_what_it_leaves_open_are_cells_of_their_own():
     runs = [run(1, 0.5), istar(1, 0.75), istar(1, 0.25, weight=-5.0)]
-    result = Treated({"": "score"}, ISTAR, PLAIN)(study(*runs), ())
+    result = Treated("score", ISTAR, PLAIN)(study(*runs), ())
     assert result == {("SST-2 (tiny), weight -1", 1): 0.25, ("SST-2 (tiny), weight -5", 1): -0.25}
     two = [istar(1, 0.75, method__include_pads=pads) for pads in (True, False)]
-    names = {name for name, _ in Treated({"": "score"}, ISTAR, PLAIN)(study(run(1, 0.5), *two), ())}
+    names = {name for name, _ in Treated("score", ISTAR, PLAIN)(study(run(1, 0.5), *two), ())}
     assert names == {"SST-2 (tiny), padding counted", "SST-2 (tiny), padding left out"}
 
 
@@ -76,7 +76,7 @@ def test_a_variant_is_compared_with_the_same_method_where_all_else_is_equal():
         Treatment("istar", ("sst2",), {"method.weight": (-5, -1), "method.layers": ly}) for ly in ((1,), ("all",))
     )
     runs = [istar(1, 0.5), istar(1, 0.9, weight=-5.0), istar(1, 0.75, layers=1)]
-    assert Treated({"": "score"}, first, every)(study(*runs), ()) == {("SST-2 (tiny)", 1): 0.25}
+    assert Treated("score", first, every)(study(*runs), ()) == {("SST-2 (tiny)", 1): 0.25}
 
 
 def test_a_setting_may_differ_between_two_methods():
@@ -85,8 +85,8 @@ def test_a_setting_may_differ_between_two_methods():
         Treatment("isobn", ("rte",), {"head": ("pooler",)}),
     )
     runs = [run(1, 0.75, "isolayer", "rte", head="linear"), run(1, 0.5, "isobn", "rte")]
-    assert Treated({"": "score"}, layer, bn)(study(*runs), ()) == {}
-    assert Treated({"": "score"}, layer, bn, may_differ=("head",))(study(*runs), ()) == {("RTE (tiny)", 1): 0.25}
+    assert Treated("score", layer, bn)(study(*runs), ()) == {}
+    assert Treated("score", layer, bn, may_differ=("head",))(study(*runs), ()) == {("RTE (tiny)", 1): 0.25}
 
 
 def test_numbers_by_run_and_by_detail():

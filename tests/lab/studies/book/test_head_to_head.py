@@ -11,7 +11,9 @@ from isonb_lab.claims import comparing
 from isonb_lab.claims.study import PLAIN
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.verdicts import NO_SETTING
+from isonb_lab.papers import arms
 from isonb_lab.papers import head_to_head as versus
+from isonb_lab.papers.arms import METHODS
 from isonb_lab.papers.studies import load_study
 from isonb_lab.runs.manifest import processor_kinds
 from isonb_lab.runs.settings import resolve
@@ -24,10 +26,10 @@ BASE = {"task": "sst2", "model": "minilm"}
     ("inputs", "arm", "setting"),
     [
         ({"learning_rate": 5e-5}, PLAIN, "rate = 5e-05"),
-        ({"method": {"name": "istar", "weight": -0.3}}, versus.LOWER, "λ = -0.3"),
-        ({"method": {"name": "softdecay", "alpha": -0.8}}, versus.SOFTDECAY, "first α = -0.8"),
-        ({"method": {"name": "isolayer"}}, versus.ISOLAYER, "layer's rate = 0.001"),
-        ({"method": "isobn"}, versus.ISOBN, "β = 0.5"),
+        ({"method": {"name": "istar", "weight": -0.3}}, arms.LOWER, "λ = -0.3"),
+        ({"method": {"name": "softdecay", "alpha": -0.8}}, arms.SOFTDECAY, "first α = -0.8"),
+        ({"method": {"name": "isolayer"}}, arms.ISOLAYER, "layer's rate = 0.001"),
+        ({"method": "isobn"}, arms.ISOBN, "β = 0.5"),
     ],
 )
 def test_the_tuned_setting_in_words(inputs, arm, setting):
@@ -46,7 +48,7 @@ def runs_by_cell(grid):
 
 def test_every_method_has_three_tries_and_the_published_one_is_the_first():
     cells = runs_by_cell("head_to_head_tuning")
-    assert {arm for _, arm in cells} == set(versus.ARMS)
+    assert {arm for _, arm in cells} == set(arms.ARMS)
     for (suite, arm), runs in cells.items():
         assert len(runs) == len({versus.setting(run) for run in runs}) == 3, (suite, arm)
         assert {run["seed"] for run in runs} == {0}
@@ -62,7 +64,7 @@ def test_the_plan_keeps_to_what_the_holdout_chose():
     planned = runs_by_cell("head_to_head")
     rates = {suite: runs[0]["learning_rate"] for (suite, arm), runs in planned.items() if arm == PLAIN}
     for (suite, arm), runs in planned.items():
-        tuned = versus.LOWER if arm == versus.LAST else arm
+        tuned = arms.LOWER if arm == arms.LAST else arm
         assert {versus.setting(run) for run in runs} == {best[suite, tuned]}
         assert {run["learning_rate"] for run in runs} == {rates[suite]}
         assert 0 not in {run["seed"] for run in runs}
@@ -86,15 +88,15 @@ def test_all_runs_are_recorded_and_all_are_of_one_kind_of_processor():
 
 def test_all_comparisons_are_tested_together(head_to_head):
     """48 of them; the two without a working setting are no tests."""
-    result = comparing.against_plain(head_to_head, versus.METHODS)
-    assert set(result.arm) == set(versus.METHODS)
+    result = comparing.against_plain(head_to_head, METHODS)
+    assert set(result.arm) == set(METHODS)
     tested = result[result.p.notna()]
     assert (len(result), len(tested)) == (48, 46)
     assert set(result[result.p.isna()].outcome) == {NO_SETTING}
     raw = sorted(float(stats.ttest_1samp(gains(head_to_head, row), 0).pvalue) for row in tested.itertuples())
     assert tested.p.min() == pytest.approx(raw[0] * 46, rel=1e-6)
     clear = tested[tested.outcome != comparing.OPEN]
-    assert clear[["arm", "suite", "outcome"]].to_numpy().tolist() == [[versus.ISOLAYER, "STS-B", comparing.ABOVE]]
+    assert clear[["arm", "suite", "outcome"]].to_numpy().tolist() == [[arms.ISOLAYER, "STS-B", comparing.ABOVE]]
     assert (clear.p <= 0.05).all()
 
 
