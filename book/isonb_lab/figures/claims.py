@@ -26,9 +26,9 @@ OUTCOME_COLORS = {
     "not tested at its setting": "#b0b0b0",
     "not testable": "#d9d9d9",
 }
-OUTCOME_SHAPES = {"supported": "circle", "contradicted": "triangle-down", "depends": "cross"}
-OUTCOME_SHAPES |= {"seen here": "circle", "not seen here": "triangle-down", "inconclusive": "diamond"}
-OUTCOME_SHAPES |= {"not tested at its setting": "square", "not testable": "square"}
+OUTCOME_SHAPES = dict.fromkeys(OUTCOME_COLORS, "square") | {"depends": "cross", "inconclusive": "diamond"}
+OUTCOME_SHAPES |= dict.fromkeys(("supported", "seen here"), "circle")
+OUTCOME_SHAPES |= dict.fromkeys(("contradicted", "not seen here"), "triangle-down")
 TELLING = ("supported", "contradicted", "seen here", "not seen here", "inconclusive")
 ACROSS = 12  # marks side by side: with the statements they fill a page's column, and a phone still shows them
 LETTERS = 36  # of a statement in one line
@@ -102,6 +102,12 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
     width = STATEMENT + round((ACROSS + 2.5) * step)
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
+    outcomes = list(OUTCOME_COLORS)
+    same: dict[str, Any] = {"title": None, "sort": outcomes, "legend": alt.Legend(orient="top", columns=4)}
+    looks = (
+        alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=list(OUTCOME_COLORS.values())), **same),
+        alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=list(OUTCOME_SHAPES.values())), **same),
+    )
 
     def label(frame: pd.DataFrame, **mark: Any) -> Any:
         base = alt.Chart(frame, width=width, height=height)
@@ -111,7 +117,7 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
         outline = {"stroke": GREY, "strokeWidth": 0.6} if filled else {"strokeWidth": 1.8}
         base = alt.Chart(frame).transform_filter(keep)
         mark = base.mark_point(filled=filled, size=size, opacity=1, cursor="pointer", aria=False, **outline)
-        return mark.encode(x, y, _color(), _shape(), href="href:N", tooltip=[alt.Tooltip(f"{tip}:N") for tip in tips])
+        return mark.encode(x, y, *looks, href="href:N", tooltip=[alt.Tooltip(f"{tip}:N") for tip in tips])
 
     runs, aside = "datum.kind == 'runs'", "datum.kind != 'runs'"
     return alt.layer(
@@ -137,18 +143,6 @@ def _lines(statement: str) -> list[str]:
     """
     whole = re.sub(r" ([<>=]) ", "\u00a0\\1\u00a0", statement)
     return textwrap.wrap(whole, LETTERS, break_on_hyphens=False)
-
-
-def _color() -> alt.Color:
-    outcomes = list(OUTCOME_COLORS)
-    scale = alt.Scale(domain=outcomes, range=list(OUTCOME_COLORS.values()))
-    return alt.Color("outcome:N", title=None, scale=scale, sort=outcomes, legend=alt.Legend(orient="top", columns=4))
-
-
-def _shape() -> alt.Shape:
-    outcomes = list(OUTCOME_COLORS)
-    scale = alt.Scale(domain=outcomes, range=[OUTCOME_SHAPES[outcome] for outcome in outcomes])
-    return alt.Shape("outcome:N", title=None, scale=scale, sort=outcomes, legend=alt.Legend(orient="top", columns=4))
 
 
 def _laid_out(

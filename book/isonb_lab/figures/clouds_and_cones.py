@@ -35,12 +35,8 @@ def dimensions(cloud: Tensor, reference: Tensor, *, name: str, reference_name: s
         "y": alt.Y("spread:Q", title="standard deviation"),
     }
     colors = alt.Scale(domain=list(both), range=[OKABE_ITO["vermillion"], GREY])
-    shapes = alt.Scale(domain=list(both))
-    dots = points(table).encode(
-        **axes,
-        color=alt.Color("cloud:N", title=None, scale=colors),
-        shape=alt.Shape("cloud:N", title=None, scale=shapes),
-    )
+    shape = alt.Shape("cloud:N", title=None, scale=alt.Scale(domain=list(both)))
+    dots = points(table).encode(alt.Color("cloud:N", title=None, scale=colors), shape, **axes)
     text = alt.Chart(named).mark_text(dy=-10, fontWeight="bold", aria=False, color=OKABE_ITO["vermillion"])
     return alt.layer(dots, text.encode(**axes, text="dim:N")).properties(width=520, height=260)
 
@@ -70,21 +66,17 @@ def two_planes(frame: pd.DataFrame, keep: str = "true") -> Any:
 
     The expression ``keep`` filters the points.
     """
-    key = alt.Legend(columns=5)
-    group: dict[str, Any] = {
-        "color": alt.Color("group:N", title=None, legend=key),
-        "shape": alt.Shape("group:N", title=None, legend=key),
-    }
+    same: dict[str, Any] = {"title": None, "legend": alt.Legend(columns=5)}
+    group: dict[str, Any] = {"color": alt.Color("group:N", **same), "shape": alt.Shape("group:N", **same)}
     along = alt.Scale(domain=[-0.2, 1.2], nice=False)
     across = alt.Scale(domain=[-0.8, 0.8], nice=False)
-    left = points(frame).transform_filter(keep)
-    left = left.encode(
+    marks = points(frame).transform_filter(keep)
+    left = marks.encode(
         alt.X("a:Q", title="along the mean", scale=along, axis=alt.Axis(tickCount=5)),
         alt.Y("b:Q", title="strongest direction", scale=across),
         **group,
     )
-    right = points(frame).transform_filter(keep)
-    right = right.encode(
+    right = marks.encode(
         alt.X("x:Q", title="first direction", scale=across, axis=alt.Axis(values=[-0.8, -0.4, 0, 0.4, 0.8])),
         alt.Y("y:Q", title="second direction", scale=across),
         **group,

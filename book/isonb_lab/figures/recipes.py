@@ -65,12 +65,9 @@ def bars(clouds: Mapping[str, Tensor]) -> Any:
     plain, *others = clouds.items()
     before = variances(plain[1])
     rows = pd.concat(_bar_frame(before, variances(x)).assign(recipe=name) for name, x in others)
-    panel = _steps(rows, "direction, the widest first", "variance / mean variance", WIDE).properties(
-        width=230, height=150
-    )
-    return panel.properties(width=230, height=150).facet(
-        alt.Facet("recipe:N", title=None, sort=[name for name, _ in others]), columns=2
-    )
+    panel = _steps(rows, "direction, the widest first", "variance / mean variance", WIDE)
+    facet = alt.Facet("recipe:N", title=None, sort=[name for name, _ in others])
+    return panel.properties(width=230, height=150).facet(facet, columns=2)
 
 
 def turned_bars(

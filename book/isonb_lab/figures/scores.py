@@ -29,18 +29,11 @@ def threshold_chart(scored: pd.DataFrame, *, start: float, width: int = 470, hei
         alt.Y("count():Q", title="pairs", scale=alt.Scale(zero=True)),
         alt.Color("pair:N", legend=None),
     )
-    rule = (
-        base.mark_rule()
-        .encode(alt.X("limit:Q", title="cosine"))
-        .transform_calculate(limit="t")
-        .transform_aggregate(limit="mean(limit)", groupby=["pair"])
-    )
-    label = (
-        base.transform_calculate(over="datum.cosine > t ? 1 : 0")
-        .transform_aggregate(share="mean(over)", groupby=["pair"])
-        .transform_calculate(told="format(datum.share, '.1%') + ' pass'")
-        .mark_text(align="right", x="width", dx=-5, y=-12, fontSize=13)
-        .encode(text="told:N")
-    )
+    rule = base.transform_calculate(limit="t").transform_aggregate(limit="mean(limit)", groupby=["pair"])
+    rule = rule.mark_rule().encode(alt.X("limit:Q", title="cosine"))
+    label = base.transform_calculate(over="datum.cosine > t ? 1 : 0")
+    label = label.transform_aggregate(share="mean(over)", groupby=["pair"])
+    label = label.transform_calculate(told="format(datum.share, '.1%') + ' pass'")
+    label = label.mark_text(align="right", x="width", dx=-5, y=-12, fontSize=13).encode(text="told:N")
     rows = alt.layer(bars, rule, label).facet(row=alt.Row("pair:N", title=None))
     return rows.resolve_scale(y="independent").add_params(pick)

@@ -79,21 +79,11 @@ def tree_chart(frames: Frames, keep: str | None = None) -> Any:
     cloud = part(dots, **size).mark_circle(aria=False, size=38, opacity=1, color=OKABE_ITO["blue"]).encode(x, y)
     label = part(facts, **size).mark_text(align="left", baseline="bottom", fontSize=13)
     label = label.encode(alt.Text("told:N"), x=alt.value(0), y=alt.value(-4))
-    bars = (
-        part(rungs, width=200, height=270)
-        .mark_bar()
-        .encode(
-            alt.X("length:Q", scale=alt.Scale(domain=[0, _top(rungs)], nice=False), title="length of the bar"),
-            alt.Y("bar:O", axis=None),
-            color,
-            tooltip=["bar", "length", "role"],
-        )
-    )
+    top = round(float(rungs["length"].max()) * 1.04, 2)
+    length = alt.X("length:Q", scale=alt.Scale(domain=[0, top], nice=False), title="length of the bar")
+    bars = part(rungs, width=200, height=270).mark_bar()
+    bars = bars.encode(length, alt.Y("bar:O", axis=None), color, tooltip=["bar", "length", "role"])
     return (tree + arrows + cloud + label | bars).configure_view(stroke=None)
-
-
-def _top(rows: pd.DataFrame) -> float:
-    return round(float(rows["length"].max()) * 1.04, 2)
 
 
 def walk(

@@ -20,7 +20,7 @@ KINDS_OF_MODEL = {
 }
 
 
-def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> alt.Chart:
+def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> Any:
     """Gain over the vectors as they are at each place, one panel a reader, one line a layer, with its band."""
     scores = tables["scores"]
     rows = scores[(scores["set"] == "all") & (scores["fit"] == "own") & (scores["pool"] == "mean")]
@@ -30,63 +30,39 @@ def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> alt.Ch
     return _gains(shown, alt.X("strength:Q", title="place of the dial, p"), "vectors", readers, 200)
 
 
-def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
+def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> Any:
     """What each part of the turn adds to one reader's score, layer by layer, in both orders."""
     rows = tables["parts"]
     rows = rows[(rows["encoder"] == "smollm2") & (rows["reader"] == reader)]
     rows = rows.assign(layer="layer " + rows["layer"].astype(str))
     layers = [f"layer {layer}" for layer in sorted({int(item.split()[1]) for item in rows["layer"]})]
-    bars = (
-        alt.Chart(rows)
-        .mark_point(filled=True, size=60)
-        .encode(
-            x=alt.X("gain:Q", title="added to the score", axis=alt.Axis(tickCount=4)),
-            y=alt.Y("part:N", title=None, sort=list(plan.PARTS)),
-            color=alt.Color("order:N", title=None),
-            shape=alt.Shape("order:N", title=None),
-        )
+    bars = alt.Chart(rows).mark_point(filled=True, size=60)
+    bars = bars.encode(
+        alt.X("gain:Q", title="added to the score", axis=alt.Axis(tickCount=4)),
+        alt.Y("part:N", title=None, sort=list(plan.PARTS)),
+        alt.Color("order:N", title=None),
+        alt.Shape("order:N", title=None),
     )
-    ends = (
-        alt.Chart(rows)
-        .mark_rule()
-        .encode(
-            x="gain_low:Q",
-            x2="gain_high:Q",
-            y=alt.Y("part:N", sort=list(plan.PARTS)),
-            stroke=alt.Stroke("order:N", legend=None),
-        )
-    )
-    panels: alt.Chart = (
-        (ends + bars).properties(width=230, height=130).facet(alt.Facet("layer:N", title=None, sort=layers), columns=2)
-    )
-    return panels
+    place, stroke = alt.Y("part:N", sort=list(plan.PARTS)), alt.Stroke("order:N", legend=None)
+    ends = alt.Chart(rows).mark_rule().encode(place, stroke, x="gain_low:Q", x2="gain_high:Q")
+    panels = (ends + bars).properties(width=230, height=130)
+    return panels.facet(alt.Facet("layer:N", title=None, sort=layers), columns=2)
 
 
-def first_token(tables: Mapping[str, pd.DataFrame]) -> alt.VConcatChart:
+def first_token(tables: Mapping[str, pd.DataFrame]) -> Any:
     """How loud the first token is by layer, and similarity pooled with it and without it."""
     rows = tables["depth"][tables["depth"]["encoder"] == "smollm2"]
     x = alt.X("layer:Q", title="layer")
-    ratio = (
-        alt.Chart(rows)
-        .mark_line(point=True)
-        .encode(x=x, y=alt.Y("first_token_ratio:Q", title="norm, first over others", scale=alt.Scale(type="log")))
-    )
+    y = alt.Y("first_token_ratio:Q", title="norm, first over others", scale=alt.Scale(type="log"))
+    ratio = alt.Chart(rows, height=150).mark_line(point=True).encode(x, y)
     pools = {"stsb_test mean": "with the first token", "stsb_test without first": "without it"}
     long = rows.rename(columns=pools).melt("layer", list(pools.values()), "pooled", "score")
-    scored = (
-        alt.Chart(long)
-        .mark_line(point=True)
-        .encode(
-            x=x,
-            y=alt.Y("score:Q", title="Spearman, STS-B"),
-            color=alt.Color("pooled:N", title=None),
-            strokeDash=dash("pooled:N", title=None),
-        )
-    )
-    return alt.vconcat(ratio.properties(height=150), scored.properties(height=170))
+    y, color = alt.Y("score:Q", title="Spearman, STS-B"), alt.Color("pooled:N", title=None)
+    scored = alt.Chart(long, height=170).mark_line(point=True).encode(x, y, color, dash("pooled:N", title=None))
+    return alt.vconcat(ratio, scored)
 
 
-def fit_sizes(scores: pd.DataFrame, readers: Sequence[str], encoder: str, width: int) -> alt.Chart:
+def fit_sizes(scores: pd.DataFrame, readers: Sequence[str], encoder: str, width: int) -> Any:
     """Gain over raw by how many texts of Wikipedia a turn was fitted on, a panel a reader, a line a place."""
     rows = scores[(scores["fit"] == "wikipedia") & (scores["encoder"] == encoder) & (scores["pool"] == "mean")]
     rows = rows[(rows["turn"] == "whitening") & (rows["p"] >= plan.PART_PLACE - 0.5) & rows["reader"].isin(readers)]
@@ -95,7 +71,7 @@ def fit_sizes(scores: pd.DataFrame, readers: Sequence[str], encoder: str, width:
     return _gains(rows, x, "place", readers, 230)
 
 
-def _gains(rows: pd.DataFrame, x: alt.X, by: str, readers: Sequence[str], width: int) -> alt.Chart:
+def _gains(rows: pd.DataFrame, x: alt.X, by: str, readers: Sequence[str], width: int) -> Any:
     """Gain over raw with its band, a panel a reader, a line for each value of the column ``by``."""
     base = alt.Chart(rows).encode(x=x)
     band = base.mark_area(opacity=0.15).encode(
@@ -104,13 +80,9 @@ def _gains(rows: pd.DataFrame, x: alt.X, by: str, readers: Sequence[str], width:
     line = base.mark_line(point=True).encode(
         y="gain:Q", color=alt.Color(f"{by}:N", title=None), strokeDash=dash(f"{by}:N", title=None)
     )
-    panels: alt.Chart = (
-        (band + line)
-        .properties(width=width, height=170)
-        .facet(alt.Facet("reader:N", title=None, sort=list(readers)), columns=2)
-        .resolve_scale(y="independent")
-    )
-    return panels
+    panels = (band + line).properties(width=width, height=170)
+    panels = panels.facet(alt.Facet("reader:N", title=None, sort=list(readers)), columns=2)
+    return panels.resolve_scale(y="independent")
 
 
 def row(

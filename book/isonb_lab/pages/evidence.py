@@ -205,9 +205,8 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
     above: tuple[object, object] = (None, None)
     for at, row in enumerate(rows):
         if row["claim"] != above[0]:
-            heads[at] = [
-                f"Claim {row['claim']}: {row['statement']}" if isinstance(row["claim"], int) else row["statement"]
-            ]
+            number = f"Claim {row['claim']}: " if isinstance(row["claim"], int) else ""
+            heads[at] = [f"{number}{row['statement']}"]
         if (row["claim"], row["what"]) != above:
             heads.setdefault(at, []).append(row["what"])
         above = row["claim"], row["what"]

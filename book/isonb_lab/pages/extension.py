@@ -19,15 +19,16 @@ from typing import Any
 
 import nbformat
 from docutils import nodes  # type: ignore[import-untyped]
+from sphinx_exercise.nodes import solution_node  # type: ignore[import-untyped]
 
 from isonb.runtime.files import update
 from isonb_lab.pages.build import SOLUTIONS
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import BuildError
-from isonb_lab.pages.notebooks.student import without_solutions
 from isonb_lab.pages.outputs import apply_outputs, code_cells
 from isonb_lab.pages.site import ARCHIVE, Site
 
+HANDOUT = os.environ.get(SOLUTIONS) == "no"
 ADDRESS = re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^/]+)/?((?:[^/]+/)*)")
 TAG = re.compile(r'<span class="section-number">.*?</span>|<[^>]+>')
 SUMMARY = 200  # letters of a page that other sites show
@@ -43,8 +44,6 @@ def as_written(app: Any, name: str, content: list[str]) -> None:
     if str(app.env.doc2path(name)).endswith(".ipynb"):
         source = Chapter(Path(app.srcdir), name).fresh()
         apply_outputs(source, [cell.outputs for cell in code_cells(nbformat.reads(content[0], as_version=4))])
-        if os.environ.get(SOLUTIONS) == "no":
-            leave_solutions_out(source)
         if address := Site.of(app.config.isonb_site).notebooks:
             title, _, rest = source.cells[0].source.partition("\n")
             source.cells[0].source = f"{title}\n\n{badges(address, name)}\n{rest}"
@@ -74,8 +73,10 @@ def badges(address: str, page: str) -> str:
 
 
 def buttons(app: Any, config: Any) -> None:
-    """Buttons of the theme for the addresses that are known."""
+    """Buttons of the theme for the known addresses; pages to hand out offer no notebook, as it has solutions."""
     config.html_theme_options |= Site.of(config.isonb_site).options()
+    if HANDOUT:
+        config.html_copy_source = config.html_theme_options["use_download_button"] = False
 
 
 def about(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
@@ -89,16 +90,10 @@ def about(app: Any, page: str, template: str, context: dict[str, Any], doctree: 
         context["metatags"] += site.open_graph(page, title, textwrap.shorten(first, SUMMARY, placeholder="…"))
 
 
-def leave_solutions_out(notebook: Any) -> None:
-    """Take the solutions of exercises out of a notebook, with their code and outputs: pages to hand out."""
-    cells, inside = [], False
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source, inside = without_solutions(cell.source, inside)
-            cells += [cell] if cell.source else []
-        elif not inside:
-            cells.append(cell)
-    notebook.cells = cells
+def leave_solutions_out(app: Any, doctree: Any) -> None:
+    """Take solutions out of pages to hand out: sphinx-exercise's own hide_solutions leaves the cells of one."""
+    for solution in list(doctree.findall(solution_node)) if HANDOUT else ():
+        solution.parent.remove(solution)
 
 
 def along_the_book(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
@@ -170,6 +165,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("config-inited", buttons)
     app.add_config_value("isonb_moved", {}, "html", [dict])
     app.connect("source-read", as_written)
+    app.connect("doctree-read", leave_solutions_out)
     app.connect("html-page-context", about)
     app.connect("env-updated", second_names)
     app.connect("html-page-context", along_the_book)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,6 +9,7 @@ from typing import Any
 
 from isonb_lab.pages import status
 from isonb_lab.pages.chapters import Chapter
+from isonb_lab.pages.notebooks.markdown import blocks
 
 EXERCISE = 10  # minutes planned for one exercise
 WORDS = 160  # of prose read in a minute, with the pictures between them
@@ -74,8 +74,8 @@ def _text(chapter: Chapter) -> str:
 
 def exercises(chapter: Chapter) -> dict[str, str]:
     """The exercises of a chapter, their titles by their labels."""
-    heads = re.findall(r"^[`:]{3,}\{exercise-start\} (.*?)(?: · \w+)?\n:label: (\S+)", _text(chapter), re.MULTILINE)
-    return {label: title for title, label in heads}
+    heads = [block for block in blocks(_text(chapter)) if block.name == "exercise-start"]
+    return {head.options["label"]: head.title.partition(" · ")[0] for head in heads}
 
 
 def minutes(chapter: Chapter) -> int:

@@ -24,7 +24,7 @@ from isonb.errors import install_line
 from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import LintError, ParameterError
-from isonb_lab.pages.notebooks.markdown import Reader
+from isonb_lab.pages.notebooks.markdown import Reader, blocks, nested_blocks
 from isonb_lab.pages.notebooks.plain import FOLDED
 from isonb_lab.pages.prose import number_count, sentences, word_count
 
@@ -34,16 +34,6 @@ WORDS, BARS = 2500, 12  # of a numbered page: words of prose, folded cells
 ALL, NUMBERS, LONG, SHARE = 14_000, 150, 30, 0.05  # words of all numbered pages; of one: numbers, and long sentences
 PAGES = 35  # of the whole book
 LINES, WIDTH = 12, 80  # of an open cell
-EXERCISE = re.compile(
-    r"^[`:]{3,}\{exercise(?:-start)?\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
-    re.MULTILINE | re.DOTALL,
-)
-SOLUTION = re.compile(
-    r"^[`:]{3,}\{solution-start\} *(?P<label>\S+)[^\n]*\n(?P<options>(?::[^\n]*\n)*)"
-    r"(?P<body>.*?)^[`:]{3,}\{solution-end\}",
-    re.MULTILINE | re.DOTALL,
-)
-PICTURE = re.compile(r"^[`:]{3,}\{(?:figure|image)\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)", re.MULTILINE)
 HEADER_FILTER = "isonb,-jupytext.text_representation.jupytext_version"
 CONFIG = Path(__file__).resolve().parents[3] / "pyproject.toml"
 
@@ -126,7 +116,7 @@ def _figures(chapter: Chapter) -> Iterator[str]:
         if shown and not named:
             yield f"code cell {number}: a picture needs 'mystnb: {{figure: {{caption: ..., name: fig-...}}}}'"
     text = _prose(chapter)
-    if not all(re.search(r"^:alt: *\S", match["options"], re.MULTILINE) for match in PICTURE.finditer(text)):
+    if not all(block.options.get("alt") for block in nested_blocks(text) if block.name in ("figure", "image")):
         yield "a figure or image directive needs ':alt: what the picture shows'"
     if re.search(r"!\[\s*\]\(", text):
         yield "an image needs a text alternative: ![what it shows](file)"
@@ -136,18 +126,21 @@ def _figures(chapter: Chapter) -> Iterator[str]:
 
 
 def _exercises(chapter: Chapter) -> Iterator[str]:
-    text = chapter.source.read_text(encoding="utf-8")
-    solutions = {match["label"]: match for match in SOLUTION.finditer(text)}
-    exercises = list(EXERCISE.finditer(text))
-    for exercise in exercises:
-        named = re.search(r"^:label: *(\S+)", exercise["options"], re.MULTILINE)
-        label = named[1] if named else "without a :label:"
-        solution = solutions.get(label)
-        if "} Hint\n" not in exercise["body"]:
+    hinted: dict[str, bool] = {}
+    solutions, label = {}, ""
+    for block in blocks(_prose(chapter)):
+        if block.name in ("exercise-start", "exercise-end"):
+            label = block.options.get("label", "without a :label:") if block.name == "exercise-start" else ""
+        elif block.name == "solution-start":
+            solutions[block.title.strip()] = block.options
+        if label:
+            hinted[label] = hinted.get(label, False) or block.title == "Hint"
+    for label, hint in hinted.items():
+        if not hint:
             yield f"exercise {label} needs a hint, folded, before its end"
-        if solution is None:
+        if label not in solutions:
             yield f"exercise {label} needs its solution-start ... solution-end"
-        elif "dropdown" not in solution["options"]:
+        elif "dropdown" not in solutions[label].get("class", ""):
             yield f"the solution of {label} must be folded: ':class: dropdown'"
 
 

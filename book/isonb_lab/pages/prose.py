@@ -7,16 +7,7 @@ from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 
-SILENT = {
-    "code-cell",
-    "math",
-    "index",
-    "eval-rst",
-    "bibliography",
-    "raw",
-    "figure",
-    "table",
-}  # directives without prose
+SILENT = {"code-cell", "math", "index", "eval-rst", "bibliography", "raw", "figure", "table"}  # without prose
 OPTIONS = re.compile(r"\A(?::[\w-]+:.*\n)*")
 ROLE = re.compile(r"\{[\w:]+\}`([^`<]*?)\s*(?:<[^`]*>)?`")  # {doc}`words <page>`: its words
 FORMULA = re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL)

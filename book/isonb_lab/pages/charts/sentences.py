@@ -47,39 +47,26 @@ def sentence_clouds(
     """
     placed: dict[str, Tensor] = {}
     for title, x in views.items():
-        placed[title] = _fill_panel(plane(x, onto=next(iter(placed.values()), None)))
+        at = plane(x, onto=next(iter(placed.values()), None))
+        placed[title] = at / at.abs().max()  # it fills its panel: the shape of a cloud is to be seen, and not its size
+    texts = pd.DataFrame([{"id": s.id, "sentence": s.text, "topic": s.topic} for s in sentences])
+    key: dict[str, Any] = {"title": None, "legend": alt.Legend(columns=5)}
+    channels = {
+        "x": alt.X("x:Q", **AXES),
+        "y": alt.Y("y:Q", **AXES),
+        "color": alt.Color("topic:N", **key),
+        "shape": alt.Shape("topic:N", **key),
+        "tooltip": ["sentence:N", "topic:N"],
+    }
     under = alt.selection_point(name="sentence", fields=["id"], on="pointerover", clear="pointerout", empty=False)
     panels = []
     for title, at in placed.items():
-        dots = points(_table(at, sentences), size=36).encode(**_channels()).add_params(under)
+        table = texts.assign(x=at[:, 0].tolist(), y=at[:, 1].tolist()).round(3)
+        dots = points(table, size=36).encode(**channels).add_params(under)
         ring = dots.mark_point(filled=False, size=240, strokeWidth=2.5, aria=False).transform_filter(under)
         layers = [_lines(at[edges[title]])] if edges and title in edges else []
         panels.append(alt.layer(*layers, dots, ring).properties(width=300, height=300, title=title))
     return alt.hconcat(*panels)
-
-
-def _fill_panel(at: Tensor) -> Tensor:
-    """Points that fill their panel: the shape of a cloud is to be seen, and not its size."""
-    return at / at.abs().max()
-
-
-def _sentence_frame(sentences: Sequence[Any]) -> pd.DataFrame:
-    return pd.DataFrame([{"id": s.id, "sentence": s.text, "topic": s.topic} for s in sentences])
-
-
-def _table(at: Tensor, sentences: Sequence[Any]) -> pd.DataFrame:
-    return _sentence_frame(sentences).assign(x=at[:, 0].tolist(), y=at[:, 1].tolist()).round(3)
-
-
-def _channels() -> dict[str, Any]:
-    key = alt.Legend(columns=5)
-    return {
-        "x": alt.X("x:Q", **AXES),
-        "y": alt.Y("y:Q", **AXES),
-        "color": alt.Color("topic:N", title=None, legend=key),
-        "shape": alt.Shape("topic:N", title=None, legend=key),
-        "tooltip": ["sentence:N", "topic:N"],
-    }
 
 
 def _lines(ends: Tensor) -> Any:

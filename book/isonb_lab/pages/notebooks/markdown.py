@@ -8,18 +8,66 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from markdown_it import MarkdownIt
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.myst_blocks import myst_block_plugin
 
 from isonb_lab.pages.errors import PageError
 
+PARSER = MarkdownIt("commonmark").use(colon_fence_plugin).use(myst_block_plugin)
+BLOCKS = {"fence", "colon_fence", "myst_target", "myst_line_comment"}  # tokens that aren't running text
 BOXES = {"admonition", "note", "tip", "hint", "important", "warning", "caution", "attention", "danger", "seealso"}
-OPEN = re.compile(r"(?P<fence>`{3,}|:{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)")
-CODE = re.compile(r"(?P<fence>`{3,}|~{3,})")
-UNSEEN = re.compile(r"\([\w:.-]+\)=|%.*")  # a label, a comment
+HEAD = re.compile(r"\{(?P<name>[\w:-]+)\} *(?P<title>.*)")
+OPTION = re.compile(r":(?P<name>[\w-]+): *(?P<value>.*)\n?")
 SPAN = r"(?P<code>(?<!`)(?P<ticks>`+)(?!`)[\s\S]*?(?<!`)(?P=ticks)(?!`))"
 ROLE = r"\{(?P<role>[a-zA-Z][\w:+-]*)\}`(?P<text>[^`]*)`|(?<=\])\((?P<page>[\w./-]+)\)"
 INLINE = re.compile(f"{SPAN}|{ROLE}")
 FOLDED = ("<details><summary>", "</summary>\n\n", "\n</details>")
 COLOURED = ('<div class="alert alert-info">\n\n**', "**\n\n", "\n</div>")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some lines of a text: a directive by its ``name``, "code" verbatim, or running text, which has no name."""
+
+    source: str
+    name: str = ""
+    title: str = ""
+    body: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The blocks of a text in order, without labels and comments.
+
+    >>> [(item.name, item.body or item.source) for item in blocks("Soup.\\n\\n```{tip}\\n:class: hot\\nSalt.\\n```")]
+    [('', 'Soup.\\n\\n'), ('tip', 'Salt.\\n'), ('', '')]
+    """
+    lines, at = text.splitlines(keepends=True), 0
+    for token in PARSER.parse(text):
+        if token.type not in BLOCKS or token.level or token.map is None:
+            continue
+        start, end = token.map
+        yield Block("".join(lines[at:start]))
+        at, source = end, "".join(lines[start:end])
+        if head := HEAD.fullmatch(token.info.strip()):
+            options, body = {}, token.content
+            while match := OPTION.match(body):
+                options[match["name"]], body = match["value"], body[match.end() :]
+            yield Block(source, head["name"], head["title"], body.lstrip("\n"), options)
+        elif "fence" in token.type:
+            yield Block(source, "code")
+    yield Block("".join(lines[at:]))
+
+
+def nested_blocks(text: str) -> Iterator[Block]:
+    """The blocks of a text, and those in its boxes."""
+    for block in blocks(text):
+        yield block
+        if block.name in BOXES:
+            yield from nested_blocks(block.body)
 
 
 def key(role: str, text: str) -> str:
@@ -47,11 +95,15 @@ class Reader:
 
     def shown(self, text: str) -> str:
         """What one cell shows; :class:`PageError` for a directive that no plain notebook can show."""
-        lines = text.splitlines(keepends=True)
-        if not self.solution:
-            return self._block(lines, 0, "")[0]
-        solution, end = self._solution(lines, 0, "", ", in words")
-        return solution + self._block(lines, end, "")[0]
+        before, inside, note = "", "", ", in words"
+        for block in blocks(text):
+            if block.name == "solution-start":
+                before, inside, note, self.solution = before + inside, "", "", block.title.strip()
+            elif block.name == "solution-end":
+                before, inside, self.solution = before + self._solution(inside, note), "", ""
+            else:
+                inside += self._block(block)
+        return (before + (self._solution(inside, note) if self.solution else inside)).strip("\n")
 
     def inline(self, text: str) -> str:
         """Running text, its roles as words."""
@@ -67,93 +119,30 @@ class Reader:
     def _number(self, label: str) -> str:
         return self.references.get(key("exercise", label), "Exercise")
 
-    def _block(self, lines: list[str], at: int, until: str) -> tuple[str, int]:
-        """The text up to the fence ``until`` (or the end, or the end of a solution), and where that stands."""
-        result, running = "", ""
-        while at < len(lines):
-            line = lines[at].rstrip("\n")
-            directive, code = OPEN.fullmatch(line), CODE.match(line)
-            ends = directive and directive["name"] == "solution-end" and self.solution
-            if ends or (until and line.strip() == until):
-                break
-            if not (directive or code or UNSEEN.fullmatch(line)):
-                running += lines[at]
-                at += 1
-                continue
-            result, running = result + self.inline(running), ""
-            if directive:
-                inner, at = self._directive(directive, lines, at)
-                result += inner
-            elif code:
-                end = _closing(lines, at + 1, code["fence"]) + 1
-                result, at = result + "".join(lines[at:end]), end
-            else:
-                at += 1
-        return result + self.inline(running), at
+    def _block(self, block: Block) -> str:
+        title = self.inline(block.title)
+        match block.name:
+            case "":
+                return self.inline(block.source)
+            case "code":
+                return block.source
+            case name if name in BOXES:
+                opening, closing, last = FOLDED if "dropdown" in block.options.get("class", "") else COLOURED
+                inside = "".join(map(self._block, blocks(block.body)))
+                return f"\n{opening}{title if name == 'admonition' else name.capitalize()}{closing}{inside}{last}\n"
+            case "exercise-start":
+                return f"**{self._number(block.options.get('label', ''))} ({title})**\n\n"
+            case "figure" | "image":
+                caption = f"\n*{block.body.strip()}*\n" if block.body.strip() else ""
+                return f"![{block.options.get('alt', '')}]({title.strip()})\n{caption}"
+            case "index" | "exercise-end":
+                return ""
+        must = "a chapter must be shown by any notebook"
+        raise PageError(f"{must}; none can show the directive {{{block.name}}}. Use a box.")
 
-    def _directive(self, head: re.Match[str], lines: list[str], at: int) -> tuple[str, int]:
-        """What the directive that begins at ``at`` shows, and the line after it."""
-        name, title = head["name"], head["title"]
-        if name in BOXES:
-            return self._box(head, lines, at)
-        end = _closing(lines, at + 1, head["fence"]) + 1
-        whole = "".join(lines[at:end])
-        if name == "index":
-            while end < len(lines) and not lines[end].strip():
-                end += 1
-            return "", end
-        if name == "exercise-start":
-            label = re.search(r"^:label: *(\S+)", whole, re.MULTILINE)
-            return f"**{self._number(label[1] if label else '')} ({self.inline(title)})**\n\n", end
-        if name == "exercise-end":
-            return "", end
-        if name == "solution-start":
-            self.solution = title.strip()
-            return self._solution(lines, end, "\n" if whole.endswith("\n") else "", "")
-        if name in ("figure", "image"):
-            alt = re.search(r"^:alt: *(.*)$", whole, re.MULTILINE)
-            text = "\n".join(line for line in whole.splitlines()[1:-1] if line and not line.startswith(":"))
-            return f"![{alt[1] if alt else ''}]({title.strip()})\n" + (f"\n*{text}*\n" if text else ""), end
-        raise PageError(f"a chapter must be shown by any notebook; none can show the directive {{{name}}}. Use a box.")
-
-    def _box(self, head: re.Match[str], lines: list[str], at: int) -> tuple[str, int]:
-        named = head["name"] == "admonition"
-        body = at + 1
-        while body < len(lines) and re.match(r":[\w-]+:", lines[body]):
-            body += 1
-        folded = any(re.match(r":class:.*\bdropdown\b", line) for line in lines[at + 1 : body])
-        while body < len(lines) and not lines[body].strip():
-            body += 1
-        opening, closing, last = FOLDED if folded else COLOURED
-        title = self.inline(head["title"]) if named else head["name"].capitalize()
-        inside, end = self._block(lines, body, head["fence"])
-        before = "\n" if at and lines[at - 1].strip() else ""
-        return f"{before}{opening}{title}{closing}{inside}{last}{_tail(lines, end)}", end + 1
-
-    def _solution(self, lines: list[str], at: int, tail: str, what: str) -> tuple[str, int]:
-        """A solution from ``at`` on, folded, up to its end or that of the cell; and the line after that.
-
-        ``tail`` is a new line where its head stands in this cell; ``what`` is said of what goes on from another.
-        """
+    def _solution(self, inside: str, note: str) -> str:
+        """A solution up to its end or that of the cell, folded; ``note`` is said of what goes on from another cell."""
         number = self._number(self.solution)
-        inside, end = self._block(lines, at, "")
-        ended = end < len(lines)
-        if ended:
-            fence = OPEN.fullmatch(lines[end].rstrip("\n"))
-            end = _closing(lines, end + 1, fence["fence"] if fence else "```") + 1
-            self.solution = ""
-        if not inside.strip():
-            head = f"**Solution to {number}**: in the folded cell below.{tail}" if not what else ""
-            return head + inside, end
-        last = f"\n</details>{_tail(lines, end - 1)}" if ended else "\n\n</details>"
-        return f"<details><summary>Solution to {number}{what}</summary>\n\n{inside}{last}", end
-
-
-def _tail(lines: list[str], at: int) -> str:
-    """How the line at ``at`` ends, where there is one."""
-    return "\n" if at < len(lines) and lines[at].endswith("\n") else ""
-
-
-def _closing(lines: list[str], at: int, fence: str) -> int:
-    """The line of the fence that closes one."""
-    return next((number for number in range(at, len(lines)) if lines[number].strip() == fence), len(lines) - 1)
+        if inside.strip():
+            return f"<details><summary>Solution to {number}{note}</summary>\n\n{inside.rstrip()}\n\n</details>\n"
+        return inside if note else f"**Solution to {number}**: in the folded cell below.\n{inside}"
