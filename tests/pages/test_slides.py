@@ -81,13 +81,8 @@ def test_slides_of_a_book(decks, capsys):
     assert "Open _build/slides/index.html" in capsys.readouterr().out
 
 
-def test_both_lessons_have_slides_and_each_slide_one_picture():
-    lessons = [chapter for chapter in Book(ROOT).chapters if chapter.slides]
-    assert [lesson.slug for lesson in lessons] == ["teaching-slides_one_hour", "teaching-slides_three_hours"]
-    for lesson in lessons:
-        heads = [h for cell in lesson.cells.cells for h in re.findall(r"^## (.*)", cell.source, re.MULTILINE)]
-        for kind in ("Definition", "Question", "Answer", "Exercise", "Exit ticket"):
-            assert any(head.startswith(kind) for head in heads), f"{lesson.slug} has no {kind}"
+def test_each_slide_of_a_lesson_has_one_picture():
+    for lesson in (chapter for chapter in Book(ROOT).chapters if chapter.slides):
         between = "\n".join("picture" if "pages.show(" in cell.source else cell.source for cell in lesson.cells.cells)
         assert all(part.count("picture") <= 1 for part in re.split(r"^#+ ", between, flags=re.MULTILINE))
 

@@ -114,7 +114,6 @@ def test_a_chapter_that_goes_on_with_a_solution_is_refused(book, capsys):
     assert not (book.build / "student").exists()
 
 
-PAPERS = [f"book/papers/{paper}" for paper in ("shrink_the_longest", "istar", "softdecay", "isolayer")]
 NUMBERED = [chapter for chapter in BOOK.chapters if chapter.name in BOOK.numbered]
 
 
@@ -129,15 +128,3 @@ def test_no_exercise_of_a_numbered_page_needs_a_name_from_a_folded_cell(chapter)
             missing[cell.source.splitlines()[0]] = sorted(used & folded - visited)
         (folded if FOLDED & tags and "parameters" not in tags else visited).update(result)
     assert missing == {}
-
-
-@pytest.mark.parametrize("chapter", [c for c in BOOK.chapters if c.name in PAPERS], ids=lambda chapter: chapter.slug)
-def test_a_paper_has_four_exercises_from_easy_to_hard_and_half_of_them_ask_to_think_first(chapter):
-    text = chapter.source.read_text(encoding="utf-8")
-    requests = re.findall(r"\{exercise-start\} ([^\n]*) · (\w+)\n(.*?)\{admonition\} Hint", text, re.DOTALL)
-    levels = [("easy", "medium", "hard").index(level) for _, level, _ in requests]
-    assert len(requests) == 4
-    assert levels == sorted(levels)
-    assert {0, 2} <= set(levels)
-    thinking = [title for title, _, body in requests if re.search(r"[Pp]redict|[Ss]ketch|[Ee]xplain", title + body)]
-    assert len(thinking) >= 2, thinking

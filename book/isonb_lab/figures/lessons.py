@@ -35,17 +35,11 @@ def ball_and_needle() -> Any:
         dots = points(pd.DataFrame(x.tolist(), columns=["x", "y"]).round(3), color=ink)
         dots = dots.transform_calculate(px="datum.x + 0.8 * offset", py="datum.y + 0.6 * offset")
         dots = dots.encode(alt.X("px:Q", **axes), alt.Y("py:Q", **axes))
-        read = [
-            {
-                "offset": at,
-                "told": f"mean cosine {float(mean_cosine(x + at * push)):z.2f} · IsoScore {float(isoscore(x)):.2f}",
-            }
-            for at in OFFSETS
-        ]
-        label = alt.Chart(pd.DataFrame(read)).transform_filter("datum.offset == offset")
-        label = label.mark_text(align="left", baseline="top", fontSize=15, fontWeight="bold").encode(
-            alt.Text("told:N"), x=alt.value(4), y=alt.value(4)
-        )
+        score = f"IsoScore {float(isoscore(x)):.2f}"
+        texts = [f"mean cosine {float(mean_cosine(x + at * push)):z.2f} · {score}" for at in OFFSETS]
+        label = alt.Chart(pd.DataFrame({"offset": OFFSETS, "told": texts})).transform_filter("datum.offset == offset")
+        label = label.mark_text(align="left", baseline="top", fontSize=15, fontWeight="bold")
+        label = label.encode(alt.Text("told:N"), x=alt.value(4), y=alt.value(4))
         cross = alt.Chart(pd.DataFrame({"px": [0], "py": [0]})).encode(alt.X("px:Q"), alt.Y("py:Q"))
         cross = cross.mark_point(shape="cross", filled=True, size=140, color=GREY, aria=False)
         panels.append(alt.layer(dots, cross, label).properties(title=name, **SIZE))
@@ -64,9 +58,8 @@ def score_bars(scores: Mapping[str, Mapping[str, float]]) -> Any:
         alt.X("reading:Q", title=None, axis=alt.Axis(tickCount=3)), alt.Y("cloud:N", title=None, sort=clouds)
     )
     bars = base.mark_bar().encode(alt.Color("cloud:N", legend=None, sort=clouds))
-    label = base.mark_text(align="left", dx=4, fontSize=15, fontWeight="bold").encode(
-        text=alt.Text("reading:Q", format=".2f")
-    )
+    label = base.mark_text(align="left", dx=4, fontSize=15, fontWeight="bold")
+    label = label.encode(text=alt.Text("reading:Q", format=".2f"))
     chart = alt.layer(bars, label).facet(column=alt.Column("score:N", title=None, sort=list(scores)))
     return chart.resolve_scale(x="independent")
 

@@ -42,7 +42,6 @@ def paths(
     updates = alt.Chart(data).transform_filter(keep).transform_aggregate(groupby=["suite", "update"])
     updates = updates.transform_calculate(told="'after ' + datum.update + ' updates'")
     label = updates.mark_text(align="right", x=198, y=6).encode(text="told:N")
-    panels = alt.layer(zero, trail, now, label).facet(
-        alt.Facet("suite:N", sort=list(suites), title=None), columns=columns
-    )
+    panels = alt.layer(zero, trail, now, label)
+    panels = panels.facet(alt.Facet("suite:N", sort=list(suites), title=None), columns=columns)
     return panels.resolve_scale(y="independent")

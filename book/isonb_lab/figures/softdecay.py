@@ -203,6 +203,8 @@ def layer_histogram(values: Mapping[int, Tensor], captions: Mapping[int, str]) -
     keep = "datum.layer == layer"
     base = alt.Chart(data, width=460, height=220).transform_filter(keep)
     middle = alt.Chart(pd.DataFrame(medians, columns=["layer", "median", "told"]).round(4)).transform_filter(keep)
+    line = middle.mark_rule(strokeDash=[5, 3], color=OKABE_ITO["vermillion"], strokeWidth=2, aria=False)
+    label = middle.mark_text(align="right", baseline="top", fontSize=13)
     chart = alt.layer(
         base.mark_rect(aria=False).encode(
             alt.X("low:Q", title="singular value over the largest", scale=alt.Scale(domain=[0, 1])),
@@ -210,12 +212,8 @@ def layer_histogram(values: Mapping[int, Tensor], captions: Mapping[int, str]) -
             alt.Y("density:Q", title="density", scale=alt.Scale(domain=[0, float(data["density"].max())])),
             alt.Y2("zero", title=None),
         ),
-        middle.mark_rule(strokeDash=[5, 3], color=OKABE_ITO["vermillion"], strokeWidth=2, aria=False).encode(
-            x="median:Q"
-        ),
-        middle.mark_text(align="right", baseline="top", fontSize=13).encode(
-            alt.Text("told:N"), x=alt.value(458), y=alt.value(-18)
-        ),
+        line.encode(x="median:Q"),
+        label.encode(alt.Text("told:N"), x=alt.value(458), y=alt.value(-18)),
     )
     last = max(values)
     return chart.add_params(slider("layer", min(values), last, step=1, value=last, label="layer"))
@@ -243,9 +241,8 @@ def by_depth(rows: pd.DataFrame, *, measures: Sequence[str], grey: str) -> Any:
     order = [name for name in sources if name != grey] + [grey]
     tasks = list(dict.fromkeys(rows.loc[rows["source"] != grey, "task"]))
     base = alt.Chart(rows.round(4), width=205, height=150)
-    tint = alt.Color(
-        "source:N", sort=order, title=None, scale=alt.Scale(domain=order, range=shades), legend=alt.Legend(columns=2)
-    )
+    scale = alt.Scale(domain=order, range=shades)
+    tint = alt.Color("source:N", sort=order, title=None, scale=scale, legend=alt.Legend(columns=2))
     ends = base.mark_rule(opacity=0.6, aria=False)
     ends = ends.encode(alt.X("depth:Q"), alt.Y("low:Q"), alt.Y2("high:Q"), tint)
     line = base.mark_line(point=True).encode(

@@ -209,11 +209,7 @@ def overheads(bench: Bench) -> list[dict[str, str]]:
     """What a term adds to a step of training, or a way of training to a whole run, in percent."""
     rows = bench.rows[bench.rows["suite"].isin(["step_overhead", "card_step_overhead", "fine_tuning"])]
     return [
-        {
-            "added": row["what"],
-            "to": f"{row['peer']}, {row['size']}",
-            "costs": f"{(row['ratio'] - 1) * 100:+.0f} %",
-        }
+        {"added": row["what"], "to": f"{row['peer']}, {row['size']}", "costs": f"{(row['ratio'] - 1) * 100:+.0f} %"}
         for row in rows.to_dict("records")
     ] or [{"added": NOTHING}]
 
@@ -259,16 +255,9 @@ def lasting(seconds: float) -> str:
 
 def sent(bench: Bench) -> list[dict[str, object]]:
     """Of each loss with its gradient the operators, those that wait for a value, and what a compiler makes of it."""
-    rows = bench.reading("kernels").to_dict("records")
-    return [
-        {
-            "loss": row["what"],
-            "operators": int(row["operators"]),
-            "waits": int(row["waits"]),
-            "compiled": row["compiled"],
-        }
-        for row in rows
-    ] or [{"loss": NOTHING}]
+    columns = {"what": "loss", "operators": "operators", "waits": "waits", "compiled": "compiled"}
+    rows = bench.reading("kernels").reindex(columns=list(columns)).rename(columns=columns)
+    return rows.astype({"operators": int, "waits": int}).to_dict("records") or [{"loss": NOTHING}]
 
 
 def behind(bench: Bench) -> list[dict[str, str]]:
@@ -338,9 +327,8 @@ def ratios(bench: Bench) -> Any:
         alt.Shape("aim:N", scale=alt.Scale(domain=list(VERDICTS), range=["circle", "triangle-down", "square"]), **same),
         tooltip=["what", "size", "peer", alt.Tooltip("faster", format=".3g"), "ours", "theirs", "error"],
     )
-    row = alt.Row(
-        "kind:N", sort=[PEERS, FLOORS, STARTS], title=None, header=alt.Header(labelOrient="top", labelAnchor="start")
-    )
+    header = alt.Header(labelOrient="top", labelAnchor="start")
+    row = alt.Row("kind:N", sort=[PEERS, FLOORS, STARTS], title=None, header=header)
     return alt.layer(line, dots, data=shown).facet(row=row).resolve_scale(y="independent")
 
 

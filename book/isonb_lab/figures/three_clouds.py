@@ -56,9 +56,8 @@ def panel(name: str, x: torch.Tensor, colour: str, shape: str) -> Any:
     side: dict[str, Any] = {"scale": alt.Scale(domain=[-5.5, 6.5], nice=False), "axis": axis, "title": None}
     at = {"x": alt.X("x:Q", **side), "y": alt.Y("y:Q", **side)}
     points = alt.Chart(pd.DataFrame({"x": x[:, 0].tolist(), "y": x[:, 1].tolist()}).round(3))
-    origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]})).mark_point(
-        shape="cross", filled=True, size=150, color="black"
-    )
+    origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]}))
+    origin = origin.mark_point(shape="cross", filled=True, size=150, color="black")
     title = alt.Title(name, subtitle=scores(x), anchor="start", fontSize=22, subtitleFontSize=20)
     layers = points.mark_point(**CLOUD, color=colour, shape=shape).encode(**at), origin.encode(**at)
     return alt.layer(*layers).properties(width=190, height=190, title=title)
@@ -67,14 +66,9 @@ def panel(name: str, x: torch.Tensor, colour: str, shape: str) -> Any:
 def picture() -> str:
     """The three panels as SVG."""
     looks = zip(("blue", "vermillion", "green"), ("circle", "square", "triangle-up"), strict=True)
-    chart = (
-        alt.hconcat(
-            *(panel(name, x, OKABE_ITO[c], s) for (name, x), (c, s) in zip(clouds().items(), looks, strict=True)),
-            spacing=24,
-        )
-        .configure(background="transparent", padding=8)
-        .configure_view(stroke="#999999")
-    )
+    panels = [panel(name, x, OKABE_ITO[c], s) for (name, x), (c, s) in zip(clouds().items(), looks, strict=True)]
+    chart = alt.hconcat(*panels, spacing=24).configure(background="transparent", padding=8)
+    chart = chart.configure_view(stroke="#999999")
     drawn = str(vl_convert.vegalite_to_svg(json.dumps(chart.to_dict()), vl_version=VL_VERSION))
     return drawn.replace(">", f">{DARK}", 1)
 

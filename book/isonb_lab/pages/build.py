@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.runtime.files import update
-from isonb_lab.pages import instructors, status
+from isonb_lab.pages import tables
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.downloads import write_downloads
 from isonb_lab.pages.errors import BuildError
@@ -72,5 +72,5 @@ def write_pages(book: Book, jobs: Sequence[Job]) -> None:
     """The notebooks with their outputs, and the tables of the status page and of the page for instructors."""
     index = Index(book)
     records = [(job.chapter, put_outputs(job, index)) for job in jobs]
-    update(book.build / "status.md", status.status_page(records))
-    update(book.build / "teaching.md", instructors.teaching_page(records))
+    update(book.build / "status.md", tables.status_page(records))
+    update(book.build / "teaching.md", tables.teaching_page(records))

@@ -73,6 +73,11 @@ class Chapter:
             visited.add(digest)
         return notebook
 
+    @property
+    def prose(self) -> str:
+        """The Markdown cells as one text."""
+        return "\n\n".join(cell.source for cell in self.cells.cells if cell.cell_type == "markdown")
+
     def fresh(self) -> Any:
         """A copy of :attr:`cells` to write outputs into."""
         return copy.deepcopy(self.cells)
@@ -150,7 +155,8 @@ class Book:
     def site(self) -> Site:
         """What ``_config.yml`` says of the place of the pages; nothing where there is no such file."""
         path = self.root / "_config.yml"
-        return Site.read(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else Site()
+        config = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return Site.of(config.get("sphinx", {}).get("config", {}).get("isonb_site", {}))
 
     @cached_property
     def _contents(self) -> dict[str, Any]:

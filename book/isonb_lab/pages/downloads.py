@@ -16,9 +16,10 @@ from isonb.errors import requirements
 from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import BuildError
-from isonb_lab.pages.notebooks.plain import installs, last_run, plain, with_outputs
+from isonb_lab.pages.notebooks.plain import installs, plain, with_outputs
 from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.notebooks.student import student
+from isonb_lab.pages.run import Job
 from isonb_lab.pages.site import ARCHIVE, WHEEL
 
 FOLDER = ARCHIVE.removesuffix(".zip")  # in the archive
@@ -53,8 +54,7 @@ def lines() -> str:
     pip install './isonb-...whl' './isonb_lab-...whl[book]'
     jupyter lab notebooks
     """
-    specifiers = " ".join(f"'{requirement}'" for requirement in requirements("path", f"./{WHEEL}", "book"))
-    return f"unzip {ARCHIVE} && cd {FOLDER}\npip install {specifiers}\njupyter lab notebooks"
+    return f"unzip {ARCHIVE} && cd {FOLDER}\n{_install_line('book')}\njupyter lab notebooks"
 
 
 def audit_line() -> str:
@@ -63,7 +63,11 @@ def audit_line() -> str:
     >>> print(audit_line())
     pip install './isonb-...whl[audit]'
     """
-    return "pip install " + " ".join(f"'{requirement}'" for requirement in requirements("path", f"./{WHEEL}", "audit"))
+    return _install_line("audit")
+
+
+def _install_line(extra: str) -> str:
+    return "pip install " + " ".join(f"'{requirement}'" for requirement in requirements("path", f"./{WHEEL}", extra))
 
 
 def notebooks(book: Book, solutions: bool) -> dict[str, Any]:
@@ -73,7 +77,7 @@ def notebooks(book: Book, solutions: bool) -> dict[str, Any]:
         name = f"{chapter.name.removeprefix('book/')}.ipynb"
         result[f"student/{name}"] = plain(chapter, student(chapter), index, {})
         if solutions:
-            result[f"notebooks/{name}"] = with_outputs(chapter, last_run(book, chapter), index)
+            result[f"notebooks/{name}"] = with_outputs(Job(book, chapter), index)
         for place in (place for place in result if place.endswith(f"/{name}")):
             (cell,) = [cell for cell in result[place].cells if cell.id == "install"]
             if not book.site.address:

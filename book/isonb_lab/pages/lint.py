@@ -38,10 +38,6 @@ HEADER_FILTER = "isonb,-jupytext.text_representation.jupytext_version"
 CONFIG = Path(__file__).resolve().parents[3] / "pyproject.toml"
 
 
-def _prose(chapter: Chapter) -> str:
-    return "\n\n".join(cell.source for cell in chapter.cells.cells if cell.cell_type == "markdown")
-
-
 def _parameters(chapter: Chapter) -> Iterator[str]:
     try:
         _ = chapter.smoke
@@ -60,7 +56,7 @@ def _numbered(chapter: Chapter) -> bool:
 
 
 def _shape(chapter: Chapter) -> Iterator[str]:
-    text = _prose(chapter)
+    text = chapter.prose
     tokens = MarkdownIt().parse(text)
     heads = [(token.tag, after.content) for token, after in pairwise(tokens) if token.type == "heading_open"]
     if [level for level, _ in heads].count("h1") != 1 or heads[0][0] != "h1":
@@ -115,7 +111,7 @@ def _figures(chapter: Chapter) -> Iterator[str]:
         named = str(figure.get("name", "")).startswith("fig-") and str(figure.get("caption", "")).strip()
         if shown and not named:
             yield f"code cell {number}: a picture needs 'mystnb: {{figure: {{caption: ..., name: fig-...}}}}'"
-    text = _prose(chapter)
+    text = chapter.prose
     if not all(block.options.get("alt") for block in nested_blocks(text) if block.name in ("figure", "image")):
         yield "a figure or image directive needs ':alt: what the picture shows'"
     if re.search(r"!\[\s*\]\(", text):
@@ -128,7 +124,7 @@ def _figures(chapter: Chapter) -> Iterator[str]:
 def _exercises(chapter: Chapter) -> Iterator[str]:
     hinted: dict[str, bool] = {}
     solutions, label = {}, ""
-    for block in blocks(_prose(chapter)):
+    for block in blocks(chapter.prose):
         if block.name in ("exercise-start", "exercise-end"):
             label = block.options.get("label", "without a :label:") if block.name == "exercise-start" else ""
         elif block.name == "solution-start":
@@ -191,7 +187,7 @@ def problems(chapter: Chapter) -> list[str]:
 
 def check(chapters: Sequence[Chapter]) -> None:
     broken = [problem for chapter in chapters for problem in problems(chapter)]
-    if (count := sum(word_count(_prose(chapter)) for chapter in chapters if _numbered(chapter))) > ALL:
+    if (count := sum(word_count(chapter.prose) for chapter in chapters if _numbered(chapter))) > ALL:
         broken.append(f"the numbered pages have at most {ALL:,} words together; they have {count:,}")
     roots = {chapter.root for chapter in chapters}
     broken += [

@@ -25,16 +25,6 @@ class Site:
     licence: str = ""
 
     @classmethod
-    def read(cls, config: Mapping[str, Any]) -> Site:
-        """What a configuration of Jupyter Book says.
-
-        >>> Site.read({"sphinx": {"config": {"isonb_site": {"licence": "MIT"}}}}).licence
-        'MIT'
-        """
-        settings = config.get("sphinx", {}).get("config", {}).get("isonb_site", {})
-        return cls.of(settings)
-
-    @classmethod
     def of(cls, settings: Mapping[str, str]) -> Site:
         """The settings, each a text; :class:`BuildError` for one that there is not."""
         names = [field.name for field in fields(cls)]

@@ -31,11 +31,6 @@ def result():
     return names["errata"]
 
 
-def test_each_entry_has_one_short_demonstration():
-    assert len(ENTRIES) == len(CELLS) >= 15
-    assert all(len(ast.parse(cell.source).body) <= 5 for cell in CELLS)
-
-
 @pytest.mark.parametrize(("title", "text"), ENTRIES, ids=[title for title, _ in ENTRIES])
 def test_an_entry_cites_a_source_states_our_default_and_names_a_test(title, text):
     keys = set(re.findall(r"@\w+\{(\w+),", (BOOK.root / "book" / "references.bib").read_text(encoding="utf-8")))

@@ -174,26 +174,21 @@ def write_notebook(path: Path, notebook: Any) -> bool:
     return update(path, nbformat.writes(notebook).rstrip("\n") + "\n")
 
 
-def last_run(book: Book, chapter: Chapter) -> Any:
-    """The notebook of the last run of a chapter as it stands, with its defaults; None where there is none."""
-    path = Job(book, chapter).cached if (book.build / "executed").is_dir() else None
-    return nbformat.read(path, as_version=4) if path and path.is_file() else None
-
-
-def with_outputs(chapter: Chapter, run: Any, index: Index) -> Any:
-    """The plain notebook of a chapter, with the outputs and the values of a run where there is one."""
-    notebook = chapter.fresh()
-    if run:
+def with_outputs(job: Job, index: Index) -> Any:
+    """The plain notebook of a chapter, with the outputs and the values of the job's run where there is one."""
+    notebook = job.chapter.fresh()
+    if (job.book.build / "executed").is_dir() and job.cached.is_file():
+        run = nbformat.read(job.cached, as_version=4)
         apply_outputs(notebook, [cell.outputs for cell in code_cells(run)])
         notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
-    return plain(chapter, notebook, index, glued(notebook))
+    return plain(job.chapter, notebook, index, glued(notebook))
 
 
 def readable(job: Job, index: Index) -> Any:
     """The plain notebook of an executed chapter, with its outputs and its values."""
     if not job.cached.is_file():
         raise ChapterError(f"{job.chapter.name} hasn't run with these parameters: python -m isonb_lab.pages execute")
-    return with_outputs(job.chapter, nbformat.read(job.cached, as_version=4), index)
+    return with_outputs(job, index)
 
 
 def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
@@ -217,7 +212,7 @@ def put_beside(chapter: Chapter, index: Index, *, force: bool = False) -> None:
 
     Raises :class:`~isonb_lab.pages.errors.PairingError` where a person changed the notebook, unless ``force``.
     """
-    _put(chapter, with_outputs(chapter, last_run(index.book, chapter), index), force)
+    _put(chapter, with_outputs(Job(index.book, chapter), index), force)
 
 
 def _put(chapter: Chapter, notebook: Any, force: bool) -> None:

@@ -19,8 +19,9 @@ import nbformat
 from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import PairingError
-from isonb_lab.pages.notebooks.plain import NOTE, last_run, note, plain, with_outputs, worked_in, write_notebook
+from isonb_lab.pages.notebooks.plain import NOTE, note, plain, with_outputs, worked_in, write_notebook
 from isonb_lab.pages.notebooks.references import Index
+from isonb_lab.pages.run import Job
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 CHECK = re.compile(r'pages\.check\("(?P<label>[\w-]+)", answer\)')
@@ -160,7 +161,7 @@ def write_copies(book: Book, chapters: Sequence[Chapter], *, force: bool = False
         if not force and worked_in(path):
             edited.append(path)
             continue
-        hand_out(with_outputs(chapter, last_run(book, chapter), index), path)
+        hand_out(with_outputs(Job(book, chapter), index), path)
     start = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(_start(book, index), id="start")])
     start.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     update(folder / "start.ipynb", nbformat.writes(start) + "\n")

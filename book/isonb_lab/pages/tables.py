@@ -1,4 +1,4 @@
-"""The tables of *For instructors*: what each chapter takes, and paths of 45, 90 and 180 minutes."""
+"""The tables of *Status of the chapters*, and of *For instructors*: what each takes; paths of 45, 90, 180 minutes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from isonb_lab.pages import status
 from isonb_lab.pages.chapters import Chapter
 from isonb_lab.pages.notebooks.markdown import blocks
 
@@ -68,19 +67,41 @@ PATHS = {
 Records = Sequence[tuple[Chapter, Mapping[str, Any]]]
 
 
-def _text(chapter: Chapter) -> str:
-    return "\n".join(cell.source for cell in chapter.cells.cells if cell.cell_type == "markdown")
+def status_page(records: Records) -> str:
+    """Markdown: for each chapter when it ran, how long and with which parameters; the versions and the machines."""
+    lines = ["| chapter | seconds | date | parameters | key |", "|---|--:|---|---|---|"]
+    versions: dict[str, set[str]] = {}
+    for chapter, run in records:
+        settings = run["parameters"]
+        text = ", ".join(f"`{p.name}={settings.get(p.name, p.default)!r}`" for p in chapter.parameters) or "none"
+        lines.append(f"| {link(chapter)} | {run['seconds']:.1f} | {run['date']} | {text} | `{run['key']}` |")
+        for name, version in run["versions"].items():
+            versions.setdefault(name, set()).add(version)
+    total = sum(run["seconds"] for _, run in records)
+    lines += ["", f"All chapters together took {total:.0f} seconds of computing. Machine: {machines(records)}.", ""]
+    lines += ["| package | version |", "|---|---|", *(f"| {k} | {', '.join(sorted(v))} |" for k, v in versions.items())]
+    return "\n".join([*lines, ""])
+
+
+def link(chapter: Chapter) -> str:
+    """A link to a chapter by its title."""
+    return f"[{chapter.title}](/{chapter.name}.ipynb)"
+
+
+def machines(records: Records) -> str:
+    """On what these runs ran."""
+    return "; ".join(sorted({str(run["hardware"]) for _, run in records})) or "none"
 
 
 def exercises(chapter: Chapter) -> dict[str, str]:
     """The exercises of a chapter, their titles by their labels."""
-    heads = [block for block in blocks(_text(chapter)) if block.name == "exercise-start"]
+    heads = [block for block in blocks(chapter.prose) if block.name == "exercise-start"]
     return {head.options["label"]: head.title.partition(" · ")[0] for head in heads}
 
 
 def minutes(chapter: Chapter) -> int:
     """The minutes to read its prose, at :data:`WORDS` a minute."""
-    return max(1, round(len(_text(chapter).split()) / WORDS))
+    return max(1, round(len(chapter.prose.split()) / WORDS))
 
 
 def teaching_page(records: Records) -> str:
@@ -96,11 +117,11 @@ def teaching_page(records: Records) -> str:
         lines += ["| chapter | minutes to read | exercises | seconds to run | memory, MiB |", "|---|--:|--:|--:|--:|"]
         for chapter, run in of_part:
             text = f"{minutes(chapter)} | {len(exercises(chapter)) or '–'} | {run['seconds']:.0f}"
-            lines.append(f"| {status.link(chapter)} | {text} | {run.get('peak_mib') or '–'} |")
+            lines.append(f"| {link(chapter)} | {text} | {run.get('peak_mib') or '–'} |")
         lines.append("")
     lines += [
         f"The minutes to read count {WORDS} words of prose a minute. The rest was measured in its last run, on "
-        f"{status.machines(records)}. The seconds include the start of the kernel. By default as many chapters run "
+        f"{machines(records)}. The seconds include the start of the kernel. By default as many chapters run "
         "side by side as there are cores.",
         "",
     ]
@@ -112,7 +133,7 @@ def _path(length: int, plan: Sequence[tuple[Chapter, Mapping[str, Any], Sequence
     lines += ["| chapter | minutes to read | exercises | seconds to run |", "|---|--:|---|--:|"]
     for chapter, run, labels in plan:
         done = ", ".join(f"*{exercises(chapter)[label]}*" for label in labels) or "–"
-        lines.append(f"| {status.link(chapter)} | {minutes(chapter)} | {done} | {run['seconds']:.0f} |")
+        lines.append(f"| {link(chapter)} | {minutes(chapter)} | {done} | {run['seconds']:.0f} |")
     total = sum(minutes(chapter) + EXERCISE * len(labels) for chapter, _, labels in plan)
     wait = sum(round(run["seconds"]) for _, run, _ in plan)
     text = f"Reading and exercises: {total} of {length} minutes, at {EXERCISE} an exercise; the rest is talk."
