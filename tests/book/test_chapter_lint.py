@@ -1,11 +1,15 @@
 """Each rule of the book, broken once in the sample chapter."""
 
+from pathlib import Path
+
 import pytest
 
 from isonb_lab.pages import lint
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import LintError
+
+REAL = Book(Path(__file__).resolve().parents[2])
 
 FIGURE = (
     "---\nmystnb:\n  figure:\n    caption: Points on a circle, cut off by a slider.\n"
@@ -41,6 +45,12 @@ BREAKS = {
     "wide cell": (HERE, f"{HERE}  # {'x' * 60}", "lines of up to 96. Fold it"),
     "syntax": ("1 + 1", "1 +", "isn't Python"),
 }
+
+
+@pytest.mark.parametrize("chapter", REAL.chapters, ids=lambda chapter: chapter.slug)
+def test_a_chapter_keeps_every_rule(chapter):
+    """That each runs with its smoke parameters is seen by .ci/lone_notebooks.py."""
+    assert lint.problems(chapter) == []
 
 
 def test_the_sample_keeps_every_rule(book, capsys):

@@ -50,11 +50,12 @@ def levelled(x: Tensor, labels: Tensor) -> Tensor:
     """Points whose directions that a least-squares head doesn't read have the mean variance of those it reads."""
     rows = centered(x)
     head = torch.linalg.lstsq(rows, torch.nn.functional.one_hot(labels).to(x)).solution
-    read = torch.linalg.qr(head).Q
+    directions, sizes, _ = torch.linalg.svd(head, full_matrices=False)
+    read = directions[:, sizes > QUIET * sizes[0]]  # the columns sum to 0: the last direction is noise
     projected = rows @ read @ read.T
     variances, axes = torch.linalg.eigh(torch.cov((rows - projected).T))
     alive = variances > QUIET * variances.max()
-    level = torch.linalg.eigvalsh(torch.cov((rows @ read).T)).mean()
+    level = (rows @ read).var(0).mean()
     scale = torch.where(alive, (level / variances.clamp_min(1e-30)).sqrt(), 0.0)
     turned: Tensor = projected + (rows - projected) @ (axes * scale) @ axes.T + x.mean(0)
     return turned

@@ -91,7 +91,7 @@ def about(app: Any, page: str, template: str, context: dict[str, Any], doctree: 
 
 
 def leave_solutions_out(app: Any, doctree: Any) -> None:
-    """Take solutions out of pages to hand out: sphinx-exercise's own hide_solutions leaves the cells of one."""
+    """Take solutions out of pages to hand out: sphinx-exercise's own hide_solutions fails where one has cells."""
     for solution in list(doctree.findall(solution_node)) if HANDOUT else ():
         solution.parent.remove(solution)
 

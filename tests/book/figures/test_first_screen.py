@@ -15,13 +15,8 @@ ROOT = RECORDINGS_FOLDER.parents[1]
 
 
 @pytest.fixture(scope="module")
-def figures():
-    return first_screen
-
-
-@pytest.fixture(scope="module")
-def square(figures):
-    return figures.square()
+def square():
+    return first_screen.square()
 
 
 def test_the_first_screen_is_short_and_its_one_number_is_in_the_picture():
@@ -43,8 +38,8 @@ def test_soup_and_rain_are_alike_until_the_shared_direction_is_taken_off(square)
     assert (square.texts[0], square.texts[-1]) == (texts[soup], texts[rain])
 
 
-def test_the_readme_shows_the_square_and_its_number(square, figures):
-    assert figures.TARGET.read_text(encoding="utf-8") == square.svg() + "\n"
+def test_the_readme_shows_the_square_and_its_number(square):
+    assert first_screen.TARGET.read_text(encoding="utf-8") == square.svg() + "\n"
     assert f"a similarity of {square.pair('as they are'):.2f}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

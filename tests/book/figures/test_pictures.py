@@ -11,7 +11,16 @@ import torch
 from nbformat.v4 import new_code_cell, new_notebook
 
 import isonb
-from isonb_lab.figures import barcodes, clouds_and_cones, isolayer, recipes, shrink_the_longest, softdecay, three_clouds
+from isonb_lab.figures import (
+    barcodes,
+    clouds_and_cones,
+    isolayer,
+    recipes,
+    shrink_the_longest,
+    softdecay,
+    the_dial,
+    three_clouds,
+)
 
 SQUARE = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
 POINTS = torch.randn(20, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -101,4 +110,19 @@ def test_four_recipes_are_four_panels_beside_the_plain_bars():
     assert rows.groupby("recipe").size().tolist() == [8] * 4
     reference = torch.linalg.eigvalsh(torch.cov(x.T)).flip(0)
     assert rows["before"].head(8).tolist() == pytest.approx((reference / reference.mean()).tolist(), abs=1e-5)
+    y = torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(20)
+    head = torch.linalg.lstsq(x - x.mean(0), y[:, None]).solution.flatten()
+    across = torch.eye(8, dtype=torch.float64) - head.outer(head) / (
+        head @ head
+    )  # what a head of two classes can't read
+    level = float(((x - x.mean(0)) @ head).var() / (head @ head))
+    unread = torch.linalg.eigvalsh(torch.cov((clouds["IsoLayer"] @ across).T))
+    assert unread[1:].tolist() == pytest.approx([level] * 7)
     assert isonb.isoscore(clouds["I-STAR, less isotropy"]) < isonb.isoscore(x) < isonb.isoscore(clouds["IsoLayer"])
+
+
+def test_each_picture_of_the_dial_has_its_rows():
+    tables = the_dial.tables()
+    assert the_dial.curves(tables, ["similarity", "linear head"]).to_dict()["facet"]["field"] == "reader"
+    assert len(the_dial.parts(tables, "similarity").data) == 2 * 6 * 5
+    assert len(the_dial.first_token(tables).to_dict()["vconcat"]) == 2

@@ -51,7 +51,7 @@ def sentence_clouds(
         placed[title] = at / at.abs().max()  # it fills its panel: the shape of a cloud is to be seen, and not its size
     texts = pd.DataFrame([{"id": s.id, "sentence": s.text, "topic": s.topic} for s in sentences])
     key: dict[str, Any] = {"title": None, "legend": alt.Legend(columns=5)}
-    channels = {
+    channels: dict[str, Any] = {
         "x": alt.X("x:Q", **AXES),
         "y": alt.Y("y:Q", **AXES),
         "color": alt.Color("topic:N", **key),

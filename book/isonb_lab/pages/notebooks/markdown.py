@@ -16,7 +16,7 @@ from mdit_py_plugins.myst_blocks import myst_block_plugin
 
 from isonb_lab.pages.errors import PageError
 
-PARSER = MarkdownIt("commonmark").use(colon_fence_plugin).use(myst_block_plugin)
+PARSER = MarkdownIt("commonmark").use(colon_fence_plugin).use(myst_block_plugin).disable("inline")
 BLOCKS = {"fence", "colon_fence", "myst_target", "myst_line_comment"}  # tokens that aren't running text
 BOXES = {"admonition", "note", "tip", "hint", "important", "warning", "caution", "attention", "danger", "seealso"}
 HEAD = re.compile(r"\{(?P<name>[\w:-]+)\} *(?P<title>.*)")
@@ -30,7 +30,7 @@ COLOURED = ('<div class="alert alert-info">\n\n**', "**\n\n", "\n</div>")
 
 @dataclass(frozen=True)
 class Block:
-    """Some lines of a text: a directive by its ``name``, "code" verbatim, or running text, which has no name."""
+    """Some lines of a text: a directive by its ``name``, "code", "label" (or comment), or running text without one."""
 
     source: str
     name: str = ""
@@ -40,7 +40,7 @@ class Block:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a text in order, without labels and comments.
+    """The blocks of a text in order.
 
     >>> [(item.name, item.body or item.source) for item in blocks("Soup.\\n\\n```{tip}\\n:class: hot\\nSalt.\\n```")]
     [('', 'Soup.\\n\\n'), ('tip', 'Salt.\\n'), ('', '')]
@@ -57,8 +57,8 @@ def blocks(text: str) -> Iterator[Block]:
             while match := OPTION.match(body):
                 options[match["name"]], body = match["value"], body[match.end() :]
             yield Block(source, head["name"], head["title"], body.lstrip("\n"), options)
-        elif "fence" in token.type:
-            yield Block(source, "code")
+        else:
+            yield Block(source, "code" if "fence" in token.type else "label")
     yield Block("".join(lines[at:]))
 
 
@@ -135,7 +135,7 @@ class Reader:
             case "figure" | "image":
                 caption = f"\n*{block.body.strip()}*\n" if block.body.strip() else ""
                 return f"![{block.options.get('alt', '')}]({title.strip()})\n{caption}"
-            case "index" | "exercise-end":
+            case "label" | "index" | "exercise-end":
                 return ""
         must = "a chapter must be shown by any notebook"
         raise PageError(f"{must}; none can show the directive {{{block.name}}}. Use a box.")

@@ -19,11 +19,11 @@ import nbformat
 from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import PairingError
+from isonb_lab.pages.notebooks.markdown import blocks
 from isonb_lab.pages.notebooks.plain import NOTE, note, plain, with_outputs, worked_in, write_notebook
 from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.run import Job
 
-DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 CHECK = re.compile(r'pages\.check\("(?P<label>[\w-]+)", answer\)')
 PROMPT = "**Your solution:**"
 EMPTY = "# your code"
@@ -38,19 +38,16 @@ the top, each with its range; the cell below checks them. A sentence with a numb
 anew, and one that doesn't hold with your parameters says so."""
 
 
-def without_solutions(text: str, inside: bool, prompt: str = "") -> tuple[str, bool]:
-    """The lines of a Markdown cell outside solutions, each solution as a prompt; and whether it ends inside one."""
-    lines: list[str] = []
-    waiting = ""  # the fence that ends the head of a directive
-    for line in text.splitlines():
-        if match := DIRECTIVE.match(line):
-            inside, waiting = match["end"] == "start", match["fence"]
-            lines += [prompt] if inside and prompt else []
-        elif waiting and line.strip() == waiting:
-            waiting = ""
-        elif not inside and not waiting:
-            lines.append(line)
-    return "\n".join(lines).strip("\n"), inside
+def without_solutions(text: str, inside: bool) -> tuple[str, bool]:
+    """A Markdown cell outside solutions, each solution as a prompt; and whether it ends inside one."""
+    parts = []
+    for block in blocks(text):
+        if block.name in ("solution-start", "solution-end"):
+            inside = block.name == "solution-start"
+            parts += [f"{PROMPT}\n"] if inside else []
+        elif not inside:
+            parts.append(block.source)
+    return "".join(parts).strip("\n"), inside
 
 
 def student(chapter: Chapter) -> Any:
@@ -67,7 +64,7 @@ def student(chapter: Chapter) -> Any:
     filled: list[Any] = []  # cells of the solution that we are in
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source, inside = without_solutions(cell.source, inside, PROMPT)
+            cell.source, inside = without_solutions(cell.source, inside)
             filled = []
         elif match := CHECK.fullmatch(cell.source):
             filled[0].source = ANSWER
