@@ -13,53 +13,21 @@ import sys
 import numpy as np
 import pytest
 import torch
-from support import as_on_an_accelerator, normal
+from laws import LAWS
+from support import as_on_an_accelerator, assert_same, normal
 
 import isonb
 from isonb import DegenerateError, DtypeError, InputError, ShapeError, metrics
-from isonb.streaming.traces import squared_traces
 
 N, D = 14, 6
 X, Y = normal(N, D), normal(N, D, seed=1)
 MASK = torch.arange(N) != 3
 LABELS = torch.arange(N) % 3
 
-CLOUDS = {  # by the name that an error begins with: the function of one cloud and a mask, its other arguments filled in
-    "alpha_req": lambda x, **kw: isonb.alpha_req(x, first=2, **kw),
-    "anisotropy": lambda x, **kw: isonb.anisotropy(x, k=1, **kw),
-    "centered": isonb.centered,
-    "cls_uniformity": isonb.cls_uniformity,
-    "cosine_contributions": isonb.cosine_contributions,
-    "cosine_penalty": isonb.cosine_penalty,
-    "effective_rank": isonb.effective_rank,
-    "explained_variance": lambda x, **kw: isonb.explained_variance(x, k=2, center=True, **kw),
-    "h0_barcode": isonb.h0_barcode,
-    "id_score": lambda x, **kw: isonb.id_score(x, k=3, **kw),
-    "isoscore": isonb.isoscore,
-    "isoscore_star": isonb.isoscore_star,
-    "knn": lambda x, **kw: isonb.knn(x, 3, **kw),
-    "local_dimension": lambda x, **kw: isonb.local_dimension(x, k=3, **kw),
-    "mean_cosine": isonb.mean_cosine,
-    "mean_pool": isonb.mean_pool,
-    "mle_dimension": lambda x, **kw: isonb.mle_dimension(x, k=3, **kw),
-    "negative_count": isonb.negative_count,
-    "participation_ratio": isonb.participation_ratio,
-    "partition_score": isonb.partition_score,
-    "rbf_uniformity": isonb.rbf_uniformity,
-    "shrinkage_intensity": isonb.shrinkage_intensity,
-    "singular_values": isonb.singular_values,
-    "soft_decay": isonb.soft_decay,
+CLOUDS = {  # by the name that an error begins with
+    **{name: law for name, law in LAWS.items() if law.masked and " " not in name},
+    "SoftDecay": lambda x, **mask: isonb.SoftDecay()(x, **mask),
     "token_cloud": isonb.token_cloud,
-    "token_uniformity": isonb.token_uniformity,
-    "two_nn": isonb.two_nn,
-    "varex_score": lambda x, **kw: isonb.varex_score(x, p=0.5, **kw),
-    **{
-        loss.__name__: lambda x, loss=loss, **kw: loss()(x, **kw)
-        for loss in (isonb.CosRegLoss, isonb.GORLoss, isonb.IStarLoss, isonb.IsoScoreLoss, isonb.SpectrumControlLoss)
-    },
-    "GaoCosineLoss": lambda x, **kw: isonb.GaoCosineLoss()(x, **kw),
-    "SIGRegLoss": lambda x, **kw: isonb.SIGRegLoss(slices=8, seed=0)(x, **kw),
-    "SoftDecay": lambda x, **kw: isonb.SoftDecay()(x, **kw),
 }
 UNMASKED = {
     "cls_pool": isonb.cls_pool,
@@ -109,38 +77,22 @@ def small_flow(x):
 
 
 OPTIONS = {  # the same with other options, and classes that learn from the cloud and are applied to it
+    **{name: law for name, law in LAWS.items() if law.masked and " " in name},
     **{
         f"h0_barcode {metric}": functools.partial(isonb.h0_barcode, metric=metric)
         for metric in ("cosine", "correlation", "sqeuclidean", "cityblock", "chebyshev")
     },
-    "isoscore unbiased": functools.partial(isonb.isoscore, unbiased=True),
-    "isoscore_star auto": functools.partial(isonb.isoscore_star, zeta="auto"),
-    "isoscore_star matrix": lambda x, mask=None: isonb.isoscore_star(x, 0.2, torch.eye(x.shape[-1]), mask=mask),
-    "effective_rank low": functools.partial(isonb.effective_rank, order=0.2, center=True),
-    "effective_rank infinite": functools.partial(isonb.effective_rank, order=math.inf, squared=True),
-    "alpha_req": lambda x, mask=None: isonb.alpha_req(x, 1, mask=mask),
-    "local_dimension": lambda x, mask=None: isonb.local_dimension(x, 2, mask=mask),
-    "lsds": lambda x, mask=None: isonb.lsds(x, x.flip(-1), 3, mask=mask),
-    "lsds code": lambda x, mask=None: isonb.lsds(x, x.flip(-1), 2, mode="code", mask=mask),
-    "alignment": lambda x, mask=None: isonb.alignment(x, x.flip(-1), mask=mask),
-    "alignment as it is": lambda x, mask=None: isonb.alignment(x, x.flip(-1), 1.0, False, mask=mask),
-    "cka": lambda x, mask=None: isonb.cka(x, x.flip(-1), mask=mask),
-    "cka debiased": lambda x, mask=None: isonb.cka(x, x.flip(-1), debiased=True, mask=mask),
+    "isoscore_star identity": lambda x, mask=None: isonb.isoscore_star(x, 0.2, torch.eye(x.shape[-1]), mask=mask),
+    "alpha_req of all": lambda x, mask=None: isonb.alpha_req(x, 1, mask=mask),
     "mean_cosine sampled": lambda x, mask=None: isonb.mean_cosine(
         x, mask=mask, n_pairs=3, generator=torch.Generator().manual_seed(0)
     ),
-    "rbf_uniformity raw": functools.partial(isonb.rbf_uniformity, normalize=False, chunk=7),
-    "soft_decay safe": functools.partial(isonb.soft_decay, mode="safe"),
-    "SIGReg of directions": lambda x, mask=None: isonb.SIGRegLoss(slices=8, seed=0, normalize=True)(x, mask),
-    "IStarLoss unbiased": lambda x, mask=None: isonb.IStarLoss(unbiased=True)(x, mask=mask),
-    "squared_traces": squared_traces,
-    "two_nn kept": functools.partial(isonb.two_nn, keep=0.5),
     "Moments": lambda x, mask=None: isonb.Moments().update(x, mask).update(x, mask).cov,
     **{f"{name}, fit and transform": functools.partial(refit, make) for name, make in FITS.items()},
     **{f"metrics.{name}": functools.partial(fed, make) for name, make in METRICS.items()},
 }
 ALONE = {  # of points alone, as they come
-    **{f"{name} of a column": lambda x, call=call: call(x[..., 0].abs()) for name, call in NUMBERS.items()},
+    **{name: law for name, law in LAWS.items() if not law.masked and " " in name},
     "layer_average": lambda x: isonb.layer_average([x, x], layers=(0,)),
     "points_from_hidden_states": lambda x: isonb.points_from_hidden_states([x, x])[0],
     "sbert_wk of layers": lambda x: isonb.sbert_wk(
@@ -505,19 +457,40 @@ def test_what_broke_once(number):
 def test_never_nan_where_values_are_not_looked_at(name, monkeypatch):
     """What an accelerator computes: the same code with the value checks off."""
     as_on_an_accelerator(monkeypatch)
-    far = {
-        "metrics.Sampled",
-        "two_nn",
-        "two_nn kept",
-        "mle_dimension",
-        "local_dimension",
-        "id_score",
-    }  # no neighbour is farther: inf
-    many = far | {"knn", "lsds", "lsds code", "partition_score"}  # of which a mask has to leave points
+    far = {"metrics.Sampled", "two_nn", "two_nn keep", "mle_dimension", "local_dimension", "id_score"}
+    few = {
+        "knn",
+        "lsds of two",
+        "lsds code",
+        "partition_score",
+        "partition_score canonical",
+    }  # of a few points
+    many = far | few  # inf, where no neighbour is farther
     masks = (None,) if name in many else (None, torch.zeros(N, dtype=torch.bool), torch.arange(N) == 2)
     for x in (torch.zeros(N, D), torch.ones(N, D), normal(N, 1) @ normal(1, D, seed=1).double(), torch.eye(N, D)):
         for mask in masks:
             assert slip(name, x.double(), mask, name in far) is None, (x, mask)
+
+
+LIMITS = {  # of equal points where values are not looked at
+    **dict.fromkeys(("isoscore", "isoscore unbiased", "varex_score", "explained_variance"), 0.0),
+    **dict.fromkeys(("two_nn", "two_nn keep", "mle_dimension"), math.inf),
+    "spectral_skewness of numbers": 0.0,
+    "participation_ratio": 1.0,
+}
+NOTHING = {  # of zeros
+    **{name: 0.0 for name in CLOUDS if "cosine" in name or "uniformity" in name},
+    **dict.fromkeys(("anisotropy", "spectral_median of numbers", "persistent_entropy of numbers"), 0.0),
+}
+
+
+@pytest.mark.parametrize(("size", "limits"), [(0.1, LIMITS), (0.0, NOTHING)])
+def test_the_documented_limits_where_values_are_not_looked_at(size, limits, monkeypatch):
+    as_on_an_accelerator(monkeypatch)
+    x = torch.full((9, 3), size) + 1e3 * (size > 0)
+    for name, limit in limits.items():
+        for out in leaves(TABLE[name](x, None)):
+            assert_same(out, torch.full_like(out, limit), atol=1e-6)
 
 
 def test_every_public_name_has_a_place():

@@ -76,40 +76,6 @@ def test_values_are_looked_at_on_the_cpu_and_in_strict():
     assert not check_values(elsewhere)
 
 
-PLACES = {
-    "h0_barcode": isonb.h0_barcode,
-    "rips_barcode": lambda x: isonb.rips_barcode(x)[0][1],
-    "knn": lambda x: isonb.knn(x, 2)[0],
-    "two_nn": isonb.two_nn,
-    "lsds": lambda x: isonb.lsds(x, x, k=3),
-    "local_dimension": isonb.local_dimension,
-    "entropy": lambda x: isonb.PersistentEntropyLoss()(x),
-}
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_the_default_device_and_dtype_of_others_change_nothing(name):
-    x = torch.randn(70, 9, generator=torch.Generator().manual_seed(0))
-    want = PLACES[name](x)
-    try:
-        torch.set_default_device("meta")  # stands for "cuda"
-        torch.set_default_dtype(torch.float64)
-        got = PLACES[name](x)
-    finally:
-        torch.set_default_device(None)
-        torch.set_default_dtype(torch.float32)
-    assert got.dtype == want.dtype
-    assert torch.equal(got, want)
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_a_tensor_that_is_negated_later_is_taken(name):
-    x = torch.randn(70, 9, generator=torch.Generator().manual_seed(0))
-    lazy = torch.complex(x, -x).conj().imag
-    assert lazy.is_neg()
-    assert torch.equal(PLACES[name](lazy), PLACES[name](x))
-
-
 def test_the_advice_for_complex_points_keeps_both_parts():
     x = torch.randn(50, 4, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
     with pytest.raises(DtypeError, match=r"got torch\.complex64") as error:

@@ -52,37 +52,25 @@ REPOSITORY = {"url": URL, "vcs_info": {"vcs": "git", "commit_id": COMMIT}}
 
 
 @pytest.mark.parametrize(
-    ("direct", "line"),
+    ("direct", "line", "lab"),
     [
-        (None, "pip install 'isonb[audit]==0.7.0'"),
-        ({"url": "file:///home/a%20b/isonb", "dir_info": {}}, "pip install '/home/a b/isonb[audit]'"),
-        (REPOSITORY, f"pip install 'isonb[audit] @ git+{URL}@{COMMIT}'"),
-        (REPOSITORY | {"subdirectory": "py"}, f"pip install 'isonb[audit] @ git+{URL}@{COMMIT}#subdirectory=py'"),
-        ({"url": f"{URL}.whl", "archive_info": {}}, f"pip install 'isonb[audit] @ {URL}.whl'"),
+        (None, "'isonb[audit]==0.7.0'", "isonb-lab==0.7.0"),
+        ({"url": "file:///home/a%20b/isonb", "dir_info": {}}, "'/home/a b/isonb[audit]'", "/home/a b/isonb/book"),
+        (REPOSITORY, f"'isonb[audit] @ git+{URL}@{COMMIT}'", f"isonb-lab @ git+{URL}@{COMMIT}#subdirectory=book"),
+        (REPOSITORY | {"subdirectory": "py"}, f"'isonb[audit] @ git+{URL}@{COMMIT}#subdirectory=py'",
+         f"isonb-lab @ git+{URL}@{COMMIT}#subdirectory=py/book"),
+        ({"url": f"{URL}/isonb-0.7.0-py3-none-any.whl", "archive_info": {}},
+         f"'isonb[audit] @ {URL}/isonb-0.7.0-py3-none-any.whl'", f"isonb-lab @ {URL}/isonb_lab-0.7.0-py3-none-any.whl"),
     ],
-)
-def test_the_line_installs_from_where_the_copy_came(installed, direct, line):
+)  # fmt: skip
+def test_isonb_and_its_laboratory_are_installed_from_where_the_copy_came(installed, direct, line, lab):
     installed(direct)
+    line = f"pip install {line}"
     assert install_line("audit") == line
     assert str(missing("rips_barcode", "gudhi", "audit")) == f"rips_barcode needs gudhi: {line}"
     with pytest.raises(DependencyError) as caught, needs("it", "audit", "no_such_library"):
         pass
     assert str(caught.value) == f"it needs no_such_library: {line}"
-
-
-@pytest.mark.parametrize(
-    ("direct", "lab"),
-    [
-        (None, "isonb-lab==0.7.0"),
-        ({"url": "file:///home/a/isonb", "dir_info": {}}, "/home/a/isonb/book"),
-        (REPOSITORY, f"isonb-lab @ git+{URL}@{COMMIT}#subdirectory=book"),
-        (REPOSITORY | {"subdirectory": "py"}, f"isonb-lab @ git+{URL}@{COMMIT}#subdirectory=py/book"),
-        ({"url": f"{URL}/isonb-0.7.0-py3-none-any.whl", "archive_info": {}},
-         f"isonb-lab @ {URL}/isonb_lab-0.7.0-py3-none-any.whl"),
-    ],
-)  # fmt: skip
-def test_the_laboratory_comes_from_where_isonb_came(installed, direct, lab):
-    installed(direct)
     assert shlex.split(install_line("lab"))[-1] == lab
 
 
@@ -103,14 +91,7 @@ def test_a_checkout_is_installed_from_its_folder():
 
 def test_no_file_installs_isonb_by_its_name_alone():
     """Whoever registers a name on the index of packages runs code on all who install it."""
-    root, result = PACKAGE.parent, []
-    for folder, kinds in (
-        ("isonb", ("*.py",)),
-        ("book", ("*.md", "*.yml", "*.yaml", "*.py")),
-        (".", ("*.md", "*.toml")),
-    ):
-        for kind in kinds:
-            for file in (root / folder).rglob(kind) if folder != "." else root.glob(kind):
-                text = file.read_text(encoding="utf-8")
-                result += [file.name for line in text.splitlines() if "pip install" in line and BARE.search(line)]
-    assert result == []
+    root, kinds = PACKAGE.parent, {".py", ".md", ".yml", ".yaml", ".toml"}
+    files = [*root.glob("*.*"), *(root / "isonb").rglob("*.*"), *(root / "book").rglob("*.*")]
+    texts = {file: file.read_text(encoding="utf-8") for file in files if file.suffix in kinds and file.is_file()}
+    assert [file.name for file, text in texts.items() for line in text.splitlines() if BARE.search(line)] == []

@@ -122,18 +122,20 @@ except RecordedError as error:
     assert int(re.search(r"(\d+) recorded runs", report)[1]) > 0
 
 
-def test_a_type_checker_sees_the_types_of_an_editable_install(tmp_path):
+def test_a_type_checker_sees_types_and_misspelt_names_of_an_editable_install(tmp_path):
     environment = tmp_path / "environment"
     venv.create(environment, symlinks=True)
     result = ProjectBuilder(ROOT).build("editable", tmp_path)
     paths = {"base": str(environment), "platbase": str(environment)}
     zipfile.ZipFile(result).extractall(sysconfig.get_path("purelib", vars=paths))
-    (tmp_path / "user.py").write_text("import isonb\nisonb.isoscore(None, unbiassed=True)\n", encoding="utf-8")
+    lines = "import isonb\nisonb.isoscore(None, unbiassed=True)\nisonb.isocore\n"
+    (tmp_path / "user.py").write_text(lines, encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--python-executable", environment / "bin" / "python"]
     command += ["--cache-dir", tmp_path / "cache", "--ignore-missing-imports", "user.py"]
     options = {"cwd": tmp_path, "env": {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MYPYPATH")}}
     output = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options).stdout
     assert 'Unexpected keyword argument "unbiassed" for "isoscore"' in output
+    assert 'has no attribute "isocore"' in output
 
 
 # What is imported, the library that is not there, and the extra that brings it.

@@ -200,9 +200,10 @@ def random_directions(
 )
 def _normal(n: int, d: int, seed: int | None) -> Tensor:
     """Drawn on the CPU; to a compiler one operator, since it knows no generators."""
-    return torch.randn(n, d, generator=None if seed is None else torch.Generator().manual_seed(seed))
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    return torch.randn(n, d, generator=generator, dtype=torch.float32)
 
 
 @_normal.register_fake
 def _(n: int, d: int, seed: int | None) -> Tensor:
-    return torch.empty(n, d)
+    return torch.empty(n, d, dtype=torch.float32)

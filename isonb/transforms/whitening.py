@@ -93,7 +93,7 @@ class Whitening(AffineTransform):
         values, axes = principal_axes(cov, n - 1)
         rank = int((values >= _least(values)).sum())
         kept = min(self.k or rank, rank)
-        return {"matrix": axes[:, :kept] / values[:kept].sqrt(), "rank": torch.tensor(rank)}
+        return {"matrix": axes[:, :kept] / values[:kept].sqrt(), "rank": torch.tensor(rank, device="cpu")}
 
     def _remarks(self, n: int, d: int) -> list[str]:
         expected = self.k or d

@@ -1,7 +1,6 @@
 """Persistent entropy and the feature rule against a literal reference, saved values and closed forms."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import entropy as scipy_entropy
 from support import (
     assert_same,
-    check_cuda,
-    check_dtypes,
     check_finite_gradient,
     check_gradient,
     check_rejects,
-    gpu,
     gradient,
     leaf,
-    never_waiting,
     normal,
 )
 from torch import Tensor
@@ -32,12 +27,14 @@ from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
 
 CLOUDS = [case for case in cases("topology") if case != "barcodes_a"]
 BARS = sorted(values("topology", "barcodes_a"))
-WORKED = {  # barcodes and the features they must give, worked by hand
-    (9, 4, 2, 1.5, 1, 0.5): [9, 4],
-    (10, 9, 8, 1.2, 1.1, 1.05, 1, 0.9): [10, 9],
-    (5, 4.8, 4.6, 4.4, 4.2, 4): [5, 4.8, 4.6, 4.4],
-    (10, 1.01, 1, 1, 1, 1, 0.99): [10, 1.01],
-}
+WORKED = [  # barcodes, how many features they must give, and their entropy, worked by hand
+    ((9, 4, 2, 1.5, 1, 0.5), 2, 1.392143),
+    ((10, 9, 8, 1.2, 1.1, 1.05, 1, 0.9), 2, None),
+    ((5, 4.8, 4.6, 4.4, 4.2, 4), 4, 1.788874),
+    ((10, 1.01, 1, 1, 1, 1, 0.99), 2, None),
+    ((0.3,) * 7, 7, math.log(7)),
+    ((0.0, 2.0, 0.0), 1, 0.0),
+]
 
 
 def lengths(*shape: int, seed: int = 0) -> Tensor:
@@ -108,19 +105,13 @@ def test_saved_entropies_of_clouds(case):
                 assert_matches(torch.autograd.grad(got, z)[0], want["grad"], rtol=1e-8, atol=1e-11)
 
 
-@pytest.mark.parametrize("bars", WORKED)
-def test_worked_examples(bars):
+@pytest.mark.parametrize(("bars", "features", "entropy"), WORKED)
+def test_worked_examples(bars, features, entropy):
     bars = torch.tensor(bars, dtype=torch.float64)
-    assert bars[prominent_bars(bars)].tolist() == WORKED[tuple(bars.tolist())]
-    assert bars[prominent_bars(bars, keep_breaking=False)].tolist() == WORKED[tuple(bars.tolist())][:-1]
-
-
-def test_worked_entropies():
-    want = {(9, 4, 2, 1.5, 1, 0.5): 1.392143, (5, 4.8, 4.6, 4.4, 4.2, 4): 1.788874}
-    for bars, value in want.items():
-        assert persistent_entropy(torch.tensor(bars)).item() == pytest.approx(value, abs=1e-6)
-    assert_same(persistent_entropy(torch.full((7,), 0.3).double()), torch.tensor(math.log(7)).double(), rtol=1e-7)
-    assert persistent_entropy(torch.tensor([0.0, 2.0, 0.0])).item() == 0
+    assert sorted(bars[prominent_bars(bars)].tolist(), reverse=True) == sorted(bars.tolist(), reverse=True)[:features]
+    if 1 < features < len(bars):
+        assert int(prominent_bars(bars, keep_breaking=False).sum()) == features - 1
+    assert entropy is None or persistent_entropy(bars).item() == pytest.approx(entropy, abs=1e-6)
 
 
 @given(st.integers(1, 60), st.sampled_from(("uniform", "exponential", "lognormal", "gamma")), st.integers(0, 2**32 - 1))
@@ -198,67 +189,27 @@ def test_zero_and_masked_bars_are_left_out():
     check_finite_gradient(persistent_entropy, torch.tensor([0.0, 3.0, 0.0]))
 
 
-def test_entropy_through_the_points():
-    check_gradient(lambda x: persistent_entropy(h0_barcode(x)), normal(2, 8, 3))
-    duplicates = torch.cat([normal(6, 3), normal(6, 3)[:3]])
-    check_finite_gradient(lambda x: persistent_entropy(h0_barcode(x)), duplicates)
-
-
-def test_batch_equals_loop_and_order_does_not_matter():
-    bars = torch.where(lengths(5, 30, seed=3) > 0.3, lengths(5, 30, seed=3), 0.0)
-    for function in (persistent_entropy, prominent_bars, partial(prominent_bars, keep_breaking=False)):
-        assert_same(function(bars), torch.stack([function(row) for row in bars]))
-        assert_same(function(bars.view(5, 1, 30)), function(bars).unsqueeze(1))
-    order = torch.randperm(30, generator=torch.Generator().manual_seed(0))
-    assert_same(persistent_entropy(bars[:, order]), persistent_entropy(bars))
-    assert torch.equal(prominent_bars(bars[:, order]), prominent_bars(bars)[:, order])
-
-
 @pytest.mark.parametrize("scale", [1e-300, 1e-3, 7.0, 1e300])
-def test_scale_does_not_matter(scale):
-    bars = lengths(40)
-    assert_same(persistent_entropy(bars * scale), persistent_entropy(bars))
-    assert torch.equal(prominent_bars(bars * scale), prominent_bars(bars))
-
-
-def test_dtypes():
-    check_dtypes(persistent_entropy, lengths(3, 20).float())
-    assert torch.equal(prominent_bars(lengths(50).float()), prominent_bars(lengths(50).float().double()))
-
-
-def test_no_gradient_through_the_selection():
-    assert not prominent_bars(lengths(9).requires_grad_()).requires_grad
+def test_neither_scale_nor_order_matters(scale):
+    bars, order = lengths(40), torch.randperm(40, generator=torch.Generator().manual_seed(0))
+    assert_same(persistent_entropy(bars[order] * scale), persistent_entropy(bars))
+    assert torch.equal(prominent_bars(bars[order] * scale), prominent_bars(bars)[order])
+    assert not prominent_bars(bars.requires_grad_()).requires_grad
 
 
 @pytest.mark.parametrize("function", [persistent_entropy, prominent_bars])
-def test_errors(function):
-    check_rejects(function, DtypeError, "torch.Tensor", [1.0, 2.0])
-    check_rejects(function, DtypeError, "floating-point", torch.tensor([1, 2]))
-    check_rejects(function, ShapeError, "at least one number", torch.ones(3, 0))
-    check_rejects(function, ShapeError, "at least one number", torch.tensor(1.0))
-    check_rejects(function, DegenerateError, "finite and >= 0", torch.tensor([1.0, -1.0]))
-    check_rejects(function, DegenerateError, "finite and >= 0", torch.tensor([1.0, float("inf")]))
-    check_rejects(function, ShapeError, "mask", torch.ones(3), mask=torch.ones(2, dtype=torch.bool))
-    check_rejects(function, InputError, "mask", torch.ones(3), mask=torch.ones(3))
-
-
-def test_no_positive_bar():
-    check_rejects(persistent_entropy, DegenerateError, "at least one positive bar", torch.zeros(2, 3))
+def test_what_is_no_barcode_is_refused(function):
+    for kind, match, bars, options in (
+        (DtypeError, "torch.Tensor", [1.0, 2.0], {}),
+        (DtypeError, "floating-point", torch.tensor([1, 2]), {}),
+        (ShapeError, "at least one number", torch.ones(3, 0), {}),
+        (ShapeError, "at least one number", torch.tensor(1.0), {}),
+        (DegenerateError, "finite and >= 0", torch.tensor([1.0, -1.0]), {}),
+        (DegenerateError, "finite and >= 0", torch.tensor([1.0, float("inf")]), {}),
+        (ShapeError, "mask", torch.ones(3), {"mask": torch.ones(2, dtype=torch.bool)}),
+        (InputError, "mask", torch.ones(3), {"mask": torch.ones(3)}),
+    ):
+        check_rejects(function, kind, match, bars, **options)
     nothing = torch.zeros(3, dtype=torch.bool)
-    check_rejects(persistent_entropy, DegenerateError, "at least one positive bar", torch.ones(3), mask=nothing)
-
-
-def test_the_limit_where_values_are_not_looked_at(monkeypatch):
-    monkeypatch.setattr(isonb.barcodes.entropy, "check_values", lambda x: False)
-    assert persistent_entropy(torch.zeros(2, 3)).tolist() == [0.0, 0.0]
-    check_finite_gradient(persistent_entropy, torch.zeros(3))
-
-
-@gpu
-def test_cuda():
-    bars = lengths(4, 50)
-    check_cuda(persistent_entropy, bars)
-    on_device = bars.cuda()
-    with never_waiting():
-        chosen = prominent_bars(on_device)
-    assert torch.equal(chosen.cpu(), prominent_bars(bars))
+    for bars, mask in ((torch.zeros(2, 3), None), (torch.ones(3), nothing)):
+        check_rejects(persistent_entropy, DegenerateError, "at least one positive bar", bars, mask=mask)

@@ -1,9 +1,6 @@
 """Neighbours of queries in a corpus, and the dimension about each point."""
 
 import math
-import subprocess
-import sys
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -12,20 +9,6 @@ from support import assert_same, check_gradient, check_rejects, normal, some_mas
 
 from isonb import knn, knn_queries, local_dimension, mle_dimension
 from isonb.errors import DegenerateError, InputError, ShapeError
-from isonb.numerics.compiled import can_compile
-
-ROOT = Path(__file__).resolve().parents[2]
-PEAK = """
-import torch, isonb
-from tests.benchmarks.memory import peak_mb
-corpus = torch.empty(50_000, 384).normal_()
-for m in (1, 100):
-    isonb.knn_queries(torch.ones(m, 384), corpus[:600], 10)
-before = peak_mb()
-for m in (1, 500):
-    isonb.knn_queries(torch.empty(m, 384).normal_(), corpus, 10)
-print(peak_mb() - before)
-"""
 
 
 def brute(queries, corpus, k):
@@ -89,14 +72,6 @@ def test_neighbours_of_queries_are_those_of_faiss(m):
     squares, places = faiss.knn(queries.numpy(), corpus.numpy(), 7)
     assert torch.equal(index, torch.from_numpy(places))
     assert_same(distances.square(), torch.from_numpy(squares), rtol=1e-4)
-
-
-def test_the_corpus_is_not_copied():
-    """A corpus of 77 MB; without numba it is."""
-    if not can_compile(torch.ones(1)):
-        pytest.skip("memory of the compiled loops")
-    done = subprocess.run([sys.executable, "-c", PEAK], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 77 / 2
 
 
 def test_bad_queries():

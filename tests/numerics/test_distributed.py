@@ -1,5 +1,6 @@
 """Two processes with unequal shards give the loss and, averaged, every gradient of one process with all rows."""
 
+import laws
 import pytest
 import torch
 import torch.distributed as dist
@@ -11,14 +12,11 @@ from isonb.errors import InputError
 from isonb.layers import IsoBN, SoftDecay
 from isonb.losses import (
     CosRegLoss,
-    GORLoss,
     IsoScoreLoss,
     IStarLoss,
     JointLoss,
     PersistentEntropyLoss,
     ShrinkageCovariance,
-    SIGRegLoss,
-    SpectrumControlLoss,
 )
 from isonb.losses.sigreg import random_directions
 from isonb.numerics.distributed import all_rows, all_sum, from_first, process_group, union_moments
@@ -51,19 +49,10 @@ LOSSES = {
     "entropy, no group large enough": lambda p, labels, mask: PersistentEntropyLoss(min_points=50)(p, labels),
     "I-STAR": lambda p, labels, mask: IStarLoss(-2.0)(p, BASE),
     "I-STAR, masked": lambda p, labels, mask: IStarLoss(2.0, 0.4)(p, BASE, mask),
-    "I-STAR, identity": lambda p, labels, mask: IStarLoss()(p),
-    "I-STAR, auto": lambda p, labels, mask: IStarLoss(zeta="auto")(p, None, mask),
-    "I-STAR, unbiased": lambda p, labels, mask: IStarLoss(unbiased=True)(p, None, mask),
-    "IsoScore": lambda p, labels, mask: IsoScoreLoss()(p, mask),
-    "IsoScore, unbiased": lambda p, labels, mask: IsoScoreLoss(unbiased=True)(p),
-    "CosReg": lambda p, labels, mask: CosRegLoss()(p, mask),
-    "spectrum": lambda p, labels, mask: SpectrumControlLoss(0.1)(p, mask),
-    "GOR": lambda p, labels, mask: GORLoss()(p, mask),
-    "GOR, spread-out": lambda p, labels, mask: GORLoss(mean_weight=0.0, hinge=False)(p),
-    "SIGReg": lambda p, labels, mask: SIGRegLoss(slices=9, seed=0)(p, mask),
-    "SIGReg, directions": lambda p, labels, mask: SIGRegLoss(slices=9, seed=0, normalize=True)(p),
+    **{name: lambda p, labels, mask, loss=loss: loss(p, mask=mask)
+       for name, loss in laws.LOSSES.items() if not name.startswith("PersistentEntropy")},
     "joint": joint,
-}
+}  # fmt: skip
 
 
 def encoder():

@@ -1,5 +1,6 @@
 """The neighbour search against all distances sorted, on clouds that break shortcuts."""
 
+import contextlib
 import math
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
-from support import assert_same, check_rejects, normal, some_mask, uneven
+from support import assert_same, check_rejects, normal, uneven
 from torch import Tensor
 
 from isonb.errors import ShapeError
@@ -21,16 +22,6 @@ from isonb.numerics import nearest
 from isonb.numerics.compiled import can_compile
 
 ROOT = Path(__file__).resolve().parents[2]
-PEAK = """
-import torch, isonb
-from tests.benchmarks.memory import peak_mb
-x = torch.ones(8000, 16) + torch.arange(16)
-x[:4000] += 1
-isonb.knn(x[:600], 3)
-before = peak_mb()
-isonb.knn(x, 3)
-print(peak_mb() - before)
-"""
 
 
 def sorted_neighbors(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -56,23 +47,36 @@ def draw_cloud(kind: str, n: int, d: int, seed: int) -> Tensor:
     return x
 
 
+@settings(max_examples=250, deadline=None)
 @given(
-    st.sampled_from(("normal", "grid", "copies", "far", "tight")),
-    st.integers(4, 90),
-    st.sampled_from((1, 2, 20, 60)),
-    st.integers(1, 3),
-    st.sampled_from((None, 1, 7, 1000)),
-    st.sampled_from((torch.float32, torch.float64)),
-    st.integers(0, 1000),
+    kind=st.sampled_from(("normal", "grid", "copies", "far", "tight", "lone")),
+    n=st.sampled_from((4, 5, 30, 90, 127, 128, 129, 150, 256, 300, 513)),
+    d=st.sampled_from((1, 2, 3, 9, 20, 40, 60)),
+    k=st.sampled_from((1, 2, 3, 8, 12, 28)),
+    chunk=st.sampled_from((None, 1, 7, 50, 1000)),
+    share=st.sampled_from((None, 0.0, 0.05, 0.8)),  # of rows that are real: k + 1 at least
+    dtype=st.sampled_from((torch.float32, torch.float64)),
+    compiled=st.booleans(),
+    seed=st.integers(0, 1000),
 )
-def test_knn_is_exact(kind, n, d, k, chunk, dtype, seed):
-    x = draw_cloud(kind, n, d, seed).to(dtype)
-    distances, indices = knn(x, k, chunk=chunk)
-    want, order = sorted_neighbors(x, k)
+def test_knn_is_exact_compiled_or_not_and_masked_rows_are_nobodys_neighbours(
+    kind, n, d, k, chunk, share, dtype, compiled, seed
+):
+    x, k = draw_cloud(kind, n, d, seed).to(dtype), min(k, n - 1)
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    mask = None if share is None else order < max(k + 1, share * n)
+    plain = {"neighbour_algorithm": lambda x, mask: "product", "can_compile": lambda x: False}
+    with contextlib.nullcontext() if compiled else mock.patch.multiple(nearest, **plain):
+        distances, indices = knn(x, k, mask=mask, chunk=chunk)
+    real = torch.arange(n) if mask is None else mask.nonzero().squeeze(1)
+    want, near = sorted_neighbors(x[real], k)
     assert distances.dtype == dtype
-    assert_same(distances, want, rtol=1e-6 if dtype == torch.float32 else 1e-12, atol=1e-9, dtype=False)
-    if kind in ("grid", "copies", "far") and dtype == torch.float64:  # ties and zeros are exact: lowest index first
-        assert torch.equal(indices, order)
+    assert_same(distances[real], want, rtol=1e-6 if dtype == torch.float32 else 1e-12, atol=1e-9, dtype=False)
+    if kind in ("grid", "copies", "far") and (dtype == torch.float64 or d < 8):  # exact: of a tie the lowest index
+        assert torch.equal(indices[real], real[near])
+    if mask is not None:
+        assert bool((indices[~mask] == -1).all())
+        assert not distances[~mask].any()
 
 
 def test_a_product_too_coarse_for_float32_is_found_out():
@@ -93,13 +97,6 @@ def test_a_product_too_coarse_for_float32_is_found_out():
         assert sum(calls) == 0
 
 
-@pytest.mark.skipif(not can_compile(torch.ones(1)), reason="memory of the compiled loops")
-def test_rows_that_are_searched_again_need_no_matrix_of_all_pairs():
-    """Copies: no row can be told from its like by a product, so all are searched again. All pairs are 512 MB."""
-    done = subprocess.run([sys.executable, "-c", PEAK], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 128
-
-
 def test_knn_known_values():
     x = torch.tensor([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]])
     distances, indices = knn(x, 2)
@@ -107,68 +104,10 @@ def test_knn_known_values():
     assert indices.tolist() == [[1, 2], [0, 2], [0, 1]]
 
 
-def test_masked_rows_are_nobodys_neighbours():
-    x, mask = normal(3, 30, 5), some_mask(3, 30)
-    distances, indices = knn(x, 3, mask=mask)
-    for cloud, real, away, index in zip(x, mask, distances, indices, strict=True):
-        remaining = real.nonzero().squeeze(1)
-        want = knn(cloud[real], 3)
-        assert_same(away[real], want[0])
-        assert torch.equal(index[real], remaining[want[1]])
-        assert bool((index[~real] == -1).all())
-        assert bool((away[~real] == 0).all())
-
-
-@pytest.mark.parametrize("real", [3, 4, 6, 9])
-def test_no_row_is_its_own_neighbour_where_few_rows_are_real(real):
-    """Fewer real rows than candidates: those at infinity, the row itself among them, fill up the choice."""
-    for seed in range(20):
-        order = torch.randperm(150, generator=torch.Generator().manual_seed(seed))
-        x, mask = normal(150, 9, seed=seed), order < real
-        distances, indices = knn(x, real - 1, mask=mask)
-        want = knn(x[mask], real - 1)
-        assert_same(distances[mask], want[0])
-        assert torch.equal(indices[mask], mask.nonzero().squeeze(1)[want[1]])
-
-
 def test_far_clouds_in_float32():
     x = (uneven(80, 30) * 64).round() / 64
     for function in (lambda z: knn(z, 4)[1], two_nn, partial(mle_dimension, k=5)):
         assert_same(function((x + 1e4).float()), function(x), rtol=1e-3, dtype=False)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.sampled_from(("normal", "grid", "copies", "far", "tight", "lone")),
-    st.sampled_from((4, 30, 127, 128, 129, 256, 300, 513)),
-    st.sampled_from((1, 3, 40)),
-    st.sampled_from((1, 2, 12, 28)),
-    st.sampled_from((None, 50)),
-    st.sampled_from((None, 0.05, 0.8)),
-    st.integers(0, 1000),
-)
-def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
-    """To the last bit where the plain arithmetic is exact; else lengths that round alike may change places."""
-    x = torch.stack([draw_cloud(kind, n, d, seed + c).float() for c in range(2)])
-    mask = None if share is None else torch.rand(2, n, generator=torch.Generator().manual_seed(seed)) < share
-    if mask is not None:
-        mask[:, : min(n, k + 1)] = True
-    k = min(k, n - 1)
-    without = {"neighbour_algorithm": lambda x, mask: "product", "can_compile": lambda x: False}
-    with mock.patch.multiple(nearest, **without):
-        plain, order = knn(x, k, mask=mask, chunk=chunk)
-    away, index = knn(x, k, mask=mask, chunk=chunk)
-    assert can_compile(x)
-    assert_same(away, plain, rtol=1e-6, atol=0)
-    if kind in ("grid", "copies", "far") and d < 8:
-        assert torch.equal(index, order)
-    else:
-        off_diagonal = torch.ones_like(plain, dtype=torch.bool)
-        close = plain.diff(dim=-1) <= 1e-5 * plain[..., 1:]
-        off_diagonal[..., 1:] &= ~close
-        off_diagonal[..., :-1] &= ~close
-        off_diagonal[..., -1] = False  # one as near may lie beyond it
-        assert torch.equal(index[off_diagonal], order[off_diagonal])
 
 
 @settings(max_examples=60, deadline=None)
@@ -194,10 +133,35 @@ def test_a_kd_tree_finds_the_nearest_of_another_label_to_the_last_tie(kind, n, d
         assert torch.equal(index, torch.where(want.isinf(), -1, order)[:, :k])
 
 
+MEMORY = {  # what is prepared, what is measured, and fewer megabytes than it may take
+    "no matrix of all pairs, 512 MB, where copies are all searched again": (
+        "x = torch.ones(8000, 16) + torch.arange(16); x[:4000] += 1; isonb.knn(x[:600], 3)",
+        "isonb.knn(x, 3)",
+        128,
+    ),
+    "no copy of a corpus of 77 MB": (
+        "x = torch.empty(50_000, 384).normal_(); search = lambda m, x: isonb.knn_queries(x[:m] + 1, x, 10)\n"
+        "search(1, x[:600]), search(100, x[:600])",
+        "search(1, x), search(500, x)",
+        77 / 2,
+    ),
+}
+
+
+@pytest.mark.skipif(not can_compile(torch.ones(1)), reason="memory of the compiled loops")
+@pytest.mark.parametrize("what", MEMORY)
+def test_a_search_needs_little_memory(what):
+    before, search, most = MEMORY[what]
+    lines = ["import torch, isonb", "from tests.benchmarks.memory import peak_mb", before, "start = peak_mb()", search]
+    command = [sys.executable, "-c", "\n".join([*lines, "print(peak_mb() - start)"])]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < most
+
+
 @pytest.mark.parametrize("k", [0, 6, -1, 2.0, True])
 def test_k_out_of_range(k):
-    check_rejects(knn, ShapeError, "k must be an integer from 1 to 5", normal(6, 2), k)
-    check_rejects(mle_dimension, ShapeError, "k must be an integer from 2 to 5", normal(6, 2), k)
-    check_rejects(lsds, ShapeError, "k must be an integer from 1 to 5", normal(6, 2), normal(6, 2), k)
+    x = normal(6, 2)
+    for function, inputs, low in ((knn, (x,), 1), (mle_dimension, (x,), 2), (lsds, (x, x), 1)):
+        check_rejects(function, ShapeError, f"k must be an integer from {low} to 5", *inputs, k)
     mask = torch.tensor([1, 1, 1, 0, 1, 0])
-    check_rejects(knn, ShapeError, "k must be an integer from 1 to 3", normal(6, 2), 4, mask=mask)
+    check_rejects(knn, ShapeError, "k must be an integer from 1 to 3", x, 4, mask=mask)

@@ -14,23 +14,12 @@ from isonb.transforms import turns
 from isonb.transforms.base import RENAMED
 from isonb.transforms.graded import (
     DimensionScale,
-    MeanTranslation,
     PartialWhitening,
-    SingularDecay,
     Standardize,
 )
+from tests.transforms.test_transforms import GRADED, TRANSFORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
-
-GRADED = {
-    "needle": lambda: PartialWhitening(p=-1.0),
-    "rounder": lambda: PartialWhitening(p=0.75),
-    "beyond": lambda: PartialWhitening(p=1.5),
-    "mean": lambda: MeanTranslation(s=2.0),
-    "loudest": lambda: DimensionScale(factor=0.25, count=2),
-    "standardised": Standardize,
-    "decayed": lambda: SingularDecay(alpha=-0.6),
-}
 
 
 def points(n=60, d=8):
@@ -44,7 +33,7 @@ def by_numpy(name, x):
     if name in ("needle", "rounder", "beyond"):
         p = {"needle": -1.0, "rounder": 0.75, "beyond": 1.5}[name]
         return left * s ** (1 - p) * np.mean(s**2) ** (p / 2) @ right
-    if name == "mean":
+    if name == "mean added":
         return x + 2 * mean
     if name == "loudest":
         scale = np.ones(x.shape[1])
@@ -60,13 +49,13 @@ def by_numpy(name, x):
 @pytest.mark.parametrize("name", GRADED)
 def test_a_transform_is_what_plain_numpy_gives(name):
     x = points()
-    assert_same(GRADED[name]().fit_transform(x), torch.from_numpy(by_numpy(name, x)), rtol=1e-8, atol=1e-9)
+    assert_same(TRANSFORMS[name]().fit_transform(x), torch.from_numpy(by_numpy(name, x)), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", GRADED)
 def test_lengths_are_kept_where_asked(name):
     x = points()
-    free, remaining = GRADED[name]().fit(x), GRADED[name]().fit(x)
+    free, remaining = TRANSFORMS[name]().fit(x), TRANSFORMS[name]().fit(x)
     remaining.keep_norms = True
     assert_same(remaining.transform(x).norm(dim=1), x.norm(dim=1))
     assert_same(torch.cosine_similarity(remaining.transform(x), free.transform(x)), torch.ones(len(x)).double())

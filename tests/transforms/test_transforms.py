@@ -14,7 +14,6 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
 from support import P4, assert_same, check_gradient, gpu, normal, some_mask, uneven
 
-import isonb
 from isonb.errors import (
     DegenerateError,
     DependencyError,
@@ -54,11 +53,14 @@ TRANSFORMS = {
     "mean direction, subtracted": lambda: MeanDirection(subtract=True),
     "cluster removal": lambda: ClusterRemoval(n_clusters=3, D=1),
     "needle": lambda: PartialWhitening(p=-1.0),
+    "rounder": lambda: PartialWhitening(p=0.75),
+    "beyond": lambda: PartialWhitening(p=1.5),
     "mean added": lambda: MeanTranslation(s=2.0),
     "loudest": lambda: DimensionScale(factor=0.25, count=2),
     "standardised": Standardize,
     "decayed": lambda: SingularDecay(alpha=-0.6),
 }
+GRADED = ("needle", "rounder", "beyond", "mean added", "loudest", "standardised", "decayed")
 AFFINE = [name for name in TRANSFORMS if not name.startswith(("mean direction", "cluster removal"))]
 STREAMED = [name for name in AFFINE if name != "automatic ZCA"]
 WHITENED = [case for case in cases("layers") if "whitening" in values("layers", case)]
@@ -148,7 +150,7 @@ def test_float32_points_of_any_size(name, scale):
     x, eps = uneven(60, 6).float(), {"soft ZCA", "decayed"}  # an absolute variance, or length, there
     y = TRANSFORMS[name]().fit_transform(x * scale)
     assert bool(torch.isfinite(y).all())
-    units = name.startswith(("zero", "all but", "cluster", "needle", "mean added", "loudest", "decayed"))
+    units = name.startswith(("zero", "all but", "cluster", *GRADED)) and name != "standardised"
     want = TRANSFORMS[name]().fit_transform(x) * (scale if units else 1)
     if name not in eps:
         assert_same(y.abs() / want.abs().max(), want.abs() / want.abs().max(), rtol=1e-2, atol=1e-3)
@@ -274,6 +276,8 @@ def test_base(name):
     masked, dropped = TRANSFORMS[name]().fit(padded, mask), TRANSFORMS[name]().fit(x.view(5, 6, 6)[mask])
     assert_same(masked.transform(x).abs(), dropped.transform(x).abs(), rtol=1e-6, atol=1e-8)
     assert not masked.transform(x).requires_grad
+    with torch.device("meta"):  # stands for a default device "cuda"
+        assert_same(TRANSFORMS[name]().fit(x).transform(x), y, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", AFFINE)
@@ -311,12 +315,12 @@ def test_files(name, tmp_path):
 
 
 def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
-    turns = ("PartialWhitening", "MeanTranslation", "DimensionScale", "Standardize", "SingularDecay")
-    for name in turns:
-        getattr(isonb, name)().fit(uneven(30, 6)).save(tmp_path / name)
-    read = f"import isonb; print(*(type(isonb.load_transform(f'{tmp_path}/{{n}}')).__name__ for n in {turns}))"
+    for name in TRANSFORMS:
+        TRANSFORMS[name]().fit(uneven(30, 6)).save(tmp_path / name)
+    names = list(TRANSFORMS)
+    read = f"import isonb; print(*(type(isonb.load_transform(f'{tmp_path}/{{n}}')).__name__ for n in {names}))"
     output = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
-    assert output.stdout.split() == list(turns)
+    assert output.stdout.split() == [type(make()).__name__ for make in TRANSFORMS.values()]
 
 
 def test_broken_files(tmp_path):
