@@ -50,7 +50,7 @@ LOSSES = {
     "I-STAR": lambda p, labels, mask: IStarLoss(-2.0)(p, BASE),
     "I-STAR, masked": lambda p, labels, mask: IStarLoss(2.0, 0.4)(p, BASE, mask),
     **{name: lambda p, labels, mask, loss=loss: loss(p, mask=mask)
-       for name, loss in laws.LOSSES.items() if not name.startswith("PersistentEntropy")},
+       for name, loss in laws.LOSSES.items() if not name.startswith(("PersistentEntropy", "Gao"))},
     "joint": joint,
 }  # fmt: skip
 
