@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
     print(title(planned.config), flush=True)
     if run.differs:
         usual = out / "records" / f"{planned.run_id}.json"
-        print(f"apart     {run.differs} than in {usual}: a run of its own", flush=True)
+        print(f"inputs    {run.differs} than in {usual}: this is another run", flush=True)
     with progress(run.work):
         outcome = execute(run)
     log = out / "logs" / f"{outcome.run_id}.log"
@@ -113,7 +113,7 @@ def _sweep(options: argparse.Namespace) -> int:
     prepared = [prepare(run, options.out, retry_failed=options.retry_failed, **common) for run in grid]
     print(about_grid(options.grid))
     for differs, count in Counter(run.differs for run in prepared if run.differs).items():
-        print(f"apart     {count} runs of {differs} than in the records there: runs of their own")
+        print(f"inputs    {count} runs of {differs} than in the records there: other runs")
     todo = _todo(prepared, options)
     required = needs([run.config for run in todo], options.data)
     for need in required:

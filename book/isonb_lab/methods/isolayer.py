@@ -36,7 +36,7 @@ class IsoLayer(Method):
     )
     s: float = option(0.15, "first step of the running means; later ones are s/(1 + k)", low=0, high=1)
     alpha: float = option(0.5, "share of the task loss in the joint loss, the paper's Eq. 2", low=0, high=1)
-    head: Literal["frozen", "tuned"] = option("frozen", "the head meanwhile")
+    head: Literal["frozen", "tuned"] = option("frozen", "the head during this phase: frozen or tuned")
     batch_size: int = option(512, "vectors an update", low=2, high=10**6)
     learning_rate: float = option(1e-3, "of AdamW, constant", low=0, high=1)
     epochs: int = option(50, "passes over the training vectors, at most", low=1, high=10**4)
