@@ -75,6 +75,7 @@ def pieces_of(
     return [
         Piece("all calls, on few numbers", lambda: ours(*few)),
         Piece("a look at every number", lambda: [cloud.sum() for cloud in x], True),
+        *([Piece("the value alone", partial(ours, *x), True)] if what.endswith("forward+backward") else []),
         *(exact if what in EXACT else []),
         *(Piece(name, partial(step, *x), True) for name, step in STEPS.get(what, {}).items()),
     ]
