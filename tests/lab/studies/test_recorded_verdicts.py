@@ -21,11 +21,11 @@ SAID = {
     "istar": {
         6: "supported",
         7: "supported",
-        8: "inconclusive",
+        8: "contradicted",
         9: "not tested at its setting",
         10: "supported",
         11: "contradicted",
-        12: "inconclusive",
+        12: "supported",
         13: "contradicted",
         14: "not testable",
         15: "not testable",
@@ -45,13 +45,13 @@ SAID = {
     "evidence_claims": {},
     "evidence_methods": {},
     "head_to_head": {
-        "C1 down": "inconclusive",
+        "C1 down": "contradicted",
         "C1 up": "not seen here",
         "C2": "supported",
         "C3": "depends on the encoder",
         "C4": "contradicted",
         "C5": "not tested at its setting",
-        "C6": "inconclusive",
+        "C6": "supported",
     },
     "plain_encoders": {26: "inconclusive", 27: "depends on the task", 28: "depends on the set"},
     "istar_doses": {
@@ -92,9 +92,9 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
         assert local or item.outcome not in (CONTRADICTED, SUPPORTED), item.claim.number
         assert bool(item.setting) == bool([c for p in item.deciding for c in p.cells if c.interval]), item.claim.number
     settings = {element.claim.number: element.setting for element in bound}
-    assert settings[8] == "tiny; SST-2, joint; weight -5, -3, -1, 1, 3, 5; 3 seeds"
+    assert settings[8] == "tiny; SST-2, joint; weight -5, -3, -1, 1, 3, 5; 5 seeds"
     assert settings[9].startswith("minilm; STS-B")
-    assert settings[15] == "tiny; SST-2, joint; layers 1, 2, 3, 4; weight -1; 3 seeds"
+    assert settings[15] == "tiny; SST-2, joint; layers 1, 2, 3, 4; weight -1; 5 seeds"
 
 
 def test_claims_that_take_a_gain_for_granted_are_not_contradicted(verdicts, studies):
