@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from isonb_lab.claims.design import PLAIN
+from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.printed import printed
+from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Change, Evidence, Prediction, Values
+from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Values
 
 HEAD_TO_HEAD, NEIGHBOURS, LEARNED = "head_to_head", "neighbours", "evidence_claims"
 TRAINED, OWN_CELLS = "trained_runs", ("own_cells", "own_cells_minilm")  # all recordings; the papers' own settings
@@ -25,16 +26,9 @@ SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN",
 LAST = "I-STAR (last layer)"  # lower, on the tokens of the last layer alone: C6
 ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
 METHODS = ARMS[1:]
-ACTS_ON = {  # the vectors that a method changes, by arm; entropy changes the [CLS] vectors
-    LOWER: "tokens",
-    RAISE: "tokens",
-    LAST: "tokens",
-    SOFTDECAY: "features",
-    ISOLAYER: "second",
-    ISOBN: "features",
-    COSREG: "tokens",
-    SPECTRUM: "tokens",
-}
+# The vectors that a method changes, by arm; entropy changes the [CLS] vectors.
+ACTS_ON = dict.fromkeys((LOWER, RAISE, LAST, COSREG, SPECTRUM), "tokens")
+ACTS_ON |= {SOFTDECAY: "features", ISOBN: "features", ISOLAYER: "second"}
 ENTROPY_ON = ("SST-2", "CoLA", "MRPC", "SST-2 (tiny)", "sentiment (tiny)")  # on STS-B it has no classes to act in
 ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its paper
 
@@ -69,6 +63,20 @@ COSREG_AT_1 = Treatment("cosreg", GLUE, {"method.weight": (1,), "method.layers":
 SOFTDECAY_LAYER = Treatment("softdecay", SOFTDECAY_TASKS, {"method.alpha": (-0.2,), "head": ("pooler",)})
 ISOLAYER_LAYER = Treatment("isolayer", ISOLAYER_TASKS, {"head": ("linear",), "holdout": (0.3,), "method.depth": (1,)})
 ISOBN_LAYER = Treatment("isobn", ISOLAYER_TASKS, {"head": ("pooler",), "holdout": (0.3,)})
+
+
+def learned_design(name: str, arm: Callable[[Settings], str | None], claims: tuple[Claim, ...]) -> Design:
+    """The design of a paper whose claims are judged on the runs that learned."""
+    return Design(
+        name=name,
+        page=f"papers/{name}",
+        recordings=(LEARNED,),
+        arm=arm,
+        claims=claims,
+        suite=task_and_encoder,
+        size="full",
+        grid=LEARNED,
+    )
 
 
 def printed_gain(paper: str, table: str, method: str, base: str) -> float:

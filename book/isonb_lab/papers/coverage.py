@@ -14,12 +14,11 @@ import pandas as pd
 
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treatment import Treatment, canonical
-from isonb_lab.places import grid_file
 from isonb_lab.sweeps.cost import Estimate, estimate
 from isonb_lab.sweeps.grids import load_grid
 
 from . import arms
-from .undecided import settings_of
+from .undecided import planned_cost
 
 NAMES = {"000": "Shrink", "001": "I-STAR", "002": "SoftDecay", "003": "IsoLayer"}
 GRIDS = {"000": "shrink_the_longest", "001": "istar", "002": "softdecay", "003": "isolayer"}
@@ -129,15 +128,7 @@ def missing(item: Item, studies: Mapping[str, Study]) -> Estimate | None:
     """What the planned runs with an item's treatment would cost that have no record yet; None without such runs."""
     if item.treatment is None:
         return None
-    present = set(studies[arms.TRAINED].runs["run_id"])
-    expected = {
-        run.run_id: run
-        for grid in arms.OWN_CELLS
-        if grid_file(grid).is_file()
-        for run in load_grid(grid, "full")
-        if run.run_id not in present and item.treatment.has(settings_of(run.config))
-    }
-    return estimate(expected.values()) if expected else None
+    return planned_cost(item.treatment.has, set(studies[arms.TRAINED].runs["run_id"]))
 
 
 def paper_cost(paper: str) -> Estimate:

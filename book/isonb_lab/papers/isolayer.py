@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from isonb_lab.claims.design import PLAIN, Design, Settings
+from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Units, Value, less
+from isonb_lab.claims.verdicts import Change, Claim, Prediction, Units, Value, less
 
 from . import arms
 
@@ -70,9 +69,10 @@ def _variance(k: int, text: str, value: Callable[[str], Value], base: str = "") 
     )
 
 
-def _never(study: Study, suites: Sequence[str]) -> Evidence:
-    """No run has an encoder of that size."""
-    return {}
+def _of_larger(what: str, direction: str) -> Prediction:
+    """A prediction of which no run has an encoder of that size."""
+    text = f"{what} in the larger encoder (needs {LARGER})"
+    return Prediction(text, lambda study, suites: {}, direction, needs=NEEDS, treatment=arms.ISOLAYER_LAYER)
 
 
 def _end(name: str) -> Value:
@@ -129,13 +129,7 @@ CLAIMS = (
                 _after_less_before(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
                 for detail, ending in DETAILS.items()
             ),
-            Prediction(
-                f"EV1 falls less in the larger encoder (needs {LARGER})",
-                _never,
-                "less",
-                needs=NEEDS,
-                treatment=arms.ISOLAYER_LAYER,
-            ),
+            _of_larger("EV1 falls less", "less"),
         ),
     ),
     Claim(
@@ -163,23 +157,8 @@ CLAIMS = (
                 )
                 for detail, ending in DETAILS.items()
             ),
-            Prediction(
-                f"EV3 above IsoBN's in the larger encoder (needs {LARGER})",
-                _never,
-                "greater",
-                needs=NEEDS,
-                treatment=arms.ISOLAYER_LAYER,
-            ),
+            _of_larger("EV3 above IsoBN's", "greater"),
         ),
     ),
 )
-DESIGN = Design(
-    name="isolayer",
-    page="papers/isolayer",
-    recordings=(arms.LEARNED,),
-    arm=arm_of,
-    claims=CLAIMS,
-    suite=task_and_encoder,
-    size="full",
-    grid=arms.LEARNED,
-)
+DESIGN = arms.learned_design("isolayer", arm_of, CLAIMS)

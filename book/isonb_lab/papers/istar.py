@@ -417,16 +417,7 @@ CLAIMS = (
         premise=(GAIN,),
     ),
 )
-DESIGN = Design(
-    name="istar",
-    page="papers/istar",
-    recordings=(arms.LEARNED,),
-    arm=arm_of,
-    claims=CLAIMS,
-    suite=task_and_encoder,
-    size="full",
-    grid=arms.LEARNED,
-)
+DESIGN = arms.learned_design("istar", arm_of, CLAIMS)
 
 
 def variant(settings: Settings) -> str:

@@ -12,12 +12,10 @@ from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treated_runs import ADDED, by_regime, in_short, options, task_name, training_of, unordered
-from isonb_lab.places import grid_file
 from isonb_lab.statistics.seeds import student
-from isonb_lab.sweeps.cost import Estimate, estimate
-from isonb_lab.sweeps.grids import load_grid
+from isonb_lab.sweeps.cost import Estimate
 
-from .arms import OWN_CELLS
+from .undecided import planned_cost
 
 NO_SCORES = "relative|EV_|IsoScore|change"  # metrics of a printed table that are no scores
 WATCHED_BY = ("patience", "validations")  # settings that say little of a training
@@ -201,14 +199,7 @@ def _printed_cells(paper: str, table: str, metrics: Sequence[str]) -> pd.DataFra
 
 def price(tasks: Sequence[str]) -> Estimate | None:
     """What the planned runs of the papers' own cells on these tasks cost; None where none is planned."""
-    planned = {
-        run.run_id: run
-        for grid in OWN_CELLS
-        if grid_file(grid).is_file()
-        for run in load_grid(grid, "full")
-        if task_name(str(run.config["task"])).removesuffix(", joint") in tasks
-    }
-    return estimate(planned.values()) if planned else None
+    return planned_cost(lambda run: _task(run) in tasks)
 
 
 def _task(settings: Settings) -> str:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isonb_lab.claims.design import PLAIN, Design, Settings
-from isonb_lab.claims.table import task_and_encoder
+from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.verdicts import Change, Claim, Prediction, Value, less, tail
 
@@ -138,13 +137,4 @@ CLAIMS = (
         ),
     ),
 )
-DESIGN = Design(
-    name="shrink_the_longest",
-    page="papers/shrink_the_longest",
-    recordings=(arms.LEARNED,),
-    arm=arm_of,
-    claims=CLAIMS,
-    suite=task_and_encoder,
-    size="full",
-    grid=arms.LEARNED,
-)
+DESIGN = arms.learned_design("shrink_the_longest", arm_of, CLAIMS)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from isonb_lab.claims.design import Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.verdicts import (
     INCONCLUSIVE,
@@ -21,7 +22,7 @@ from isonb_lab.claims.verdicts import (
 from isonb_lab.places import grid_file
 from isonb_lab.statistics.paired import seeds_needed
 from isonb_lab.statistics.seeds import Interval, minimum_detectable, standard_error
-from isonb_lab.sweeps.cost import estimate
+from isonb_lab.sweeps.cost import Estimate, estimate
 from isonb_lab.sweeps.grids import load_grid
 
 from .arms import OWN_CELLS, TRAINED
@@ -70,16 +71,22 @@ def at_its_setting(study: Study, claim: Claim) -> dict[str, Any]:
     """What, runs and hours: the planned runs that have a claim's treatment and no record yet."""
     pool = next((treatment for name, treatment in study.others.items() if name == TRAINED), None)
     recorded = set() if pool is None else set(pool.runs["run_id"])
-    grids = [grid for grid in OWN_CELLS if grid_file(grid).is_file()]
-    expected = {
+    cost = planned_cost(lambda run: any(treatment.has(run) for treatment in claim.treatments), recorded)
+    if cost is None:
+        return {"what": claim.needs or "a grid at its setting", "runs": None, "hours": None}
+    return {"what": "runs at its paper's setting, as planned", "runs": cost.runs, "hours": cost.cpu_hours}
+
+
+def planned_cost(chosen: Callable[[Settings], bool], recorded: Collection[str] = ()) -> Estimate | None:
+    """What the planned runs of the papers' own cells with chosen settings cost; those that are recorded aside."""
+    planned = {
         run.run_id: run
-        for grid in grids
+        for grid in OWN_CELLS
+        if grid_file(grid).is_file()
         for run in load_grid(grid, "full")
-        if run.run_id not in recorded and any(treatment.has(settings_of(run.config)) for treatment in claim.treatments)
+        if run.run_id not in recorded and chosen(settings_of(run.config))
     }
-    what = "runs at its paper's setting, as planned" if expected else claim.needs or "a grid at its setting"
-    hours = estimate(expected.values()).cpu_hours if expected else None
-    return {"what": what, "runs": len(expected) or None, "hours": hours}
+    return estimate(planned.values()) if planned else None
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
