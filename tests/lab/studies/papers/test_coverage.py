@@ -81,7 +81,7 @@ def test_each_counterpart_stands_on_the_page_that_is_named(item):
 @pytest.mark.browser
 def test_the_page_prints_what_is_counted():
     text = text_of("results/ledger")
-    names = {name for item in ITEMS for name in (item.study, item.beside) if name}
+    names = {name for item in ITEMS for name in (item.study, item.pool) if name}
     studies = {name: load_study(name) for name in names}
     for item in ITEMS:
         start = text.index(f"{coverage.NAMES[item.paper]} {item.item} {item.shows}")
