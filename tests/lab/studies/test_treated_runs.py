@@ -10,7 +10,6 @@ from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated, Treatment, by_regime, setting_in_words, treated_runs
 from isonb_lab.claims.verdicts import (
     CONTRADICTED,
-    DEPENDS,
     INCONCLUSIVE,
     NOT_OBSERVED,
     NOT_TESTABLE,
@@ -159,11 +158,3 @@ def test_a_claim_without_its_premise_is_not_testable():
     for nothing in (part({"a": OPEN}, ISTAR), part({"a": DOWN}, ISTAR)):
         assert claim(local, premise=[nothing]).outcome == NOT_TESTABLE
     assert claim(NONE, premise=[NONE]).outcome == UNTESTED
-
-
-def test_cells_that_must_agree():
-    assert part({"a": UP, "b": UP}, decided_by="agree").outcome == SUPPORTED
-    assert part({"a": DOWN, "b": DOWN}, decided_by="agree").outcome == CONTRADICTED
-    assert part({"a": UP, "b": OPEN}, decided_by="agree").outcome == INCONCLUSIVE
-    assert part({"a": UP, "b": DOWN}, decided_by="agree").outcome == DEPENDS
-    assert claim(part({"a": DOWN, "b": DOWN}, decided_by="agree")).outcome == CONTRADICTED

@@ -126,13 +126,29 @@ def test_the_smallest_visible_effect_is_the_minimum_detectable_one_at_the_level_
     assert stats.norm.sf(stats.norm.ppf(1 - alpha / 2), normal / error) == pytest.approx(0.8)
 
 
-def test_a_claim_of_identities_needs_every_cell_that_can_tell():
-    full = {"cola": UP, "mrpc": UP, "rte": UP}
-    assert judged(full, decided_by="all").outcome == SUPPORTED
-    assert judged(full | {"rte": UP[:1]}, decided_by="all").outcome == SUPPORTED
-    assert judged(full | {"rte": OPEN}, decided_by="all").outcome == INCONCLUSIVE
-    assert judged(full | {"rte": DOWN}, decided_by="all").outcome == CONTRADICTED
-    assert judge_prediction(gain(decided_by="all"), {}, ["cola"], {}).outcome == NOT_TESTABLE
+@pytest.mark.parametrize(
+    ("decided_by", "cells", "outcome"),
+    [
+        ("all", (UP, UP, UP), SUPPORTED),
+        ("all", (UP, UP, UP[:1]), SUPPORTED),
+        ("all", (UP, UP, OPEN), INCONCLUSIVE),
+        ("all", (UP, UP, DOWN), CONTRADICTED),
+        ("all", (None,), NOT_TESTABLE),
+        ("most", (UP, UP, DOWN, None), SUPPORTED),  # of the cells that can tell
+        ("most", (UP, DOWN, DOWN, None), CONTRADICTED),
+        ("most", (UP, DOWN, None, None), INCONCLUSIVE),
+        ("agree", (UP, UP), SUPPORTED),
+        ("agree", (DOWN, DOWN), CONTRADICTED),
+        ("agree", (UP, OPEN), INCONCLUSIVE),
+        ("agree", (UP, DOWN), DEPENDS),
+    ],
+)
+def test_cells_decide_a_prediction(decided_by, cells, outcome):
+    """By all of them, as an identity needs it; by most; or where they agree."""
+    values = {f"c{k}": values for k, values in enumerate(cells)}
+    result = judge_prediction(gain(decided_by=decided_by), values, list(values), {})
+    assert result.outcome == outcome
+    assert claimed(result).outcome == outcome
 
 
 def test_one_weak_cell_of_many_does_not_contradict_an_identity():
@@ -241,14 +257,6 @@ def test_an_exact_tie_contradicts_neither_side(direction):
 
 
 # --- other rules -----------------------------------------------------------------------------------------------------
-
-
-def test_most_counts_the_cells_that_can_tell():
-    cells = ["a", "b", "c", "d"]
-    most = gain(decided_by="most")
-    assert judge_prediction(most, {"a": UP, "b": UP, "c": DOWN}, cells, {}).outcome == SUPPORTED
-    assert judge_prediction(most, {"a": UP, "b": DOWN, "c": DOWN}, cells, {}).outcome == CONTRADICTED
-    assert judge_prediction(most, {"a": UP, "b": DOWN}, cells, {}).outcome == INCONCLUSIVE
 
 
 @pytest.mark.parametrize("why", [NOT_TESTABLE, NO_SETTING])

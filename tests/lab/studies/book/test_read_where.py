@@ -35,8 +35,17 @@ def judged(frame):
     return {cell.name: cell.outcome for cell in study.hypotheses(study.levels(cells), slope, slope.p, 30)}
 
 
-def test_a_flat_dose_holds():
-    assert judged(simulated()) == {"R1": "holds", "R2": "holds", "R3": "holds", "R4": "holds"}
+@pytest.mark.parametrize(
+    ("truth", "outcomes"),
+    [
+        ({}, {"R1": "holds", "R2": "holds", "R3": "holds", "R4": "holds"}),
+        ({"slope": -0.004}, {"R1": "contradicted"}),
+        ({"fall": -0.02}, {"R2": "contradicted", "R3": "contradicted"}),  # a level that loses two points
+        ({"spread": 0.04, "seeds": 5}, {"R1": "open", "R2": "open", "R3": "open"}),  # few unsteady seeds
+    ],
+)
+def test_hypotheses_follow_the_truth(truth, outcomes):
+    assert judged(simulated(**truth)).items() >= outcomes.items()
 
 
 def test_levels_that_overlap_are_judged_with_all_seeds_alone():
@@ -50,17 +59,6 @@ def test_a_slope_is_found_at_its_size():
     cells = study.doses(simulated(slope=-0.004), DOSE)
     slope = study.slopes(cells)
     assert slope.interval.low < -0.4 < slope.interval.high
-    assert judged(simulated(slope=-0.004))["R1"] == "contradicted"
-
-
-def test_a_level_that_loses_two_points_contradicts():
-    outcome = judged(simulated(fall=-0.02))
-    assert outcome["R2"] == outcome["R3"] == "contradicted"
-
-
-def test_few_unsteady_seeds_leave_it_open():
-    outcome = judged(simulated(spread=0.04, seeds=5))
-    assert {outcome[name] for name in ("R1", "R2", "R3")} == {"open"}
 
 
 def test_seeds_that_an_arm_lacks_are_left_out_of_all():
@@ -89,15 +87,8 @@ def test_slopes_and_simultaneous_intervals_are_those_of_scipy():
 def failing(lost_by, seeds=60):
     """Runs of all arms of the failures; ``lost_by`` says how many of the first seeds an arm loses."""
     plain = {"method.name": "none", "learning_rate": 1e-3, "max_grad_norm": 1.0, "warmup": 0.1}
-    every = {
-        "task": "english_sentiment",
-        "model": "tiny",
-        "head": "pooler",
-        "epochs": 8,
-        "majority": 0.5,
-        "metric": "accuracy",
-        "rows": 400,
-    }
+    every = {"task": "english_sentiment", "model": "tiny", "head": "pooler", "epochs": 8}
+    every |= {"majority": 0.5, "metric": "accuracy", "rows": 400}
     rows = [
         plain
         | dict(settings)
