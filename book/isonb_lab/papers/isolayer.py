@@ -14,7 +14,6 @@ from . import arms
 # The vectors that are measured: an arm, and where in its record.
 BEFORE = (arms.ISOLAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
 AFTER = (arms.ISOLAYER, "end.second")
-READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
 DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
 MAY_DIFFER = ("head",)  # IsoBN scales what the pooler gives, IsoLayer's head is linear

@@ -69,11 +69,7 @@ def _score(arm: str, direction: str, base: str = PLAIN) -> Prediction:
 
 CLAIMS = (
     Claim("harm", "λ = -1 lowers the score", (_score(FULL, "less"),)),
-    Claim(
-        "strong",
-        "Weaker penalties leave the score as it is",
-        (_score(THIRD, "equal"), _score(TENTH, "equal")),
-    ),
+    Claim("strong", "Weaker penalties leave the score as it is", (_score(THIRD, "equal"), _score(TENTH, "equal"))),
     Claim("early", "A penalty from the second epoch on leaves the score as it is", (_score(LATE, "equal"),)),
     Claim(
         "direction",
@@ -86,21 +82,11 @@ CLAIMS = (
         "A penalty from the second epoch on loses less, and ends lower in its own objective than plain training",
         (_score(LATE, "greater", FULL), _lower(LATE, PLAIN)),
     ),
-    Claim(
-        "turned",
-        "A step of the same length in a random direction loses less",
-        (_score(RANDOM, "greater", FULL),),
-    ),
+    Claim("turned", "A step of the same length in a random direction loses less", (_score(RANDOM, "greater", FULL),)),
     Claim(
         "released",
         "With padding as points and mixed lengths, as released, λ = -1 loses less",
         (_score(RELEASED, "greater", FULL),),
     ),
 )
-DESIGN = Design(
-    name="istar_doses",
-    page="results/dose_more",
-    recordings=("istar_doses",),
-    arm=arm_of,
-    claims=CLAIMS,
-)
+DESIGN = Design(name="istar_doses", page="results/dose_more", recordings=("istar_doses",), arm=arm_of, claims=CLAIMS)

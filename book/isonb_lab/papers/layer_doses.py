@@ -127,10 +127,4 @@ def arm_of(settings: Settings) -> str | None:
     return str(settings["head"]) if settings["experiment"] == "doses" else None
 
 
-DESIGN = Design(
-    name="layer_doses",
-    page="results/dose_more",
-    recordings=("layer_doses",),
-    arm=arm_of,
-    claims=CLAIMS,
-)
+DESIGN = Design(name="layer_doses", page="results/dose_more", recordings=("layer_doses",), arm=arm_of, claims=CLAIMS)
