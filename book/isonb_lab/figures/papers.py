@@ -13,8 +13,7 @@ from isonb_lab.claims import comparing
 from isonb_lab.claims.design import PLAIN
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
-from isonb_lab.pages.charts import GREY
-from isonb_lab.pages.charts.comparisons import LEARNED, SOLID, nothing_run
+from isonb_lab.pages.charts.comparisons import LEARNED, SOLID, ZERO, nothing_run
 from isonb_lab.papers import over_tasks
 from isonb_lab.papers.arms import LAST
 
@@ -93,7 +92,7 @@ def _forest(gains: pd.DataFrame, title: str, tips: Sequence[str]) -> Any:
     base = base.encode(alt.YOffset("arm:N", sort=arms)) if len(arms) > 1 else base
     if "learned" in gains:
         base = base.encode(opacity=LEARNED, strokeDash=SOLID)
-    layers = [alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))]
+    layers = [alt.Chart(gains).mark_rule(**ZERO).encode(x=alt.datum(0))]
     if ends:
         layers.append(base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q")))
     marks = base.mark_point(filled=True, size=65).encode(alt.X("mean:Q", title=title), alt.Shape("arm:N", **kinds))

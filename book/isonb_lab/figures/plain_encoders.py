@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from isonb_lab.pages.charts import GREY
+from isonb_lab.pages.charts.comparisons import ZERO
 
 
 def numbered(frame: pd.DataFrame, step: str = "update") -> pd.DataFrame:
@@ -35,7 +35,7 @@ def paths(
         alt.Color("suite:N", **same),
         alt.Shape("suite:N", **same),
     )
-    zero = alt.Chart(data).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(y=alt.datum(0))
+    zero = alt.Chart(data).mark_rule(**ZERO).encode(y=alt.datum(0))
     trail = base.mark_point(size=30, opacity=0.5, filled=True, aria=False)
     now = base.transform_filter(keep).mark_point(size=90, filled=True, opacity=0.95)
     now = now.encode(tooltip=["suite", "seed", "update", "x", "y"])

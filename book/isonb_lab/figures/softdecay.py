@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from isonb_lab.pages.charts import DASHES, GREY, OKABE_ITO, option_menu, slider
+from isonb_lab.pages.charts.comparisons import ZERO
 from isonb_lab.pages.evidence import intervals
 
 MODES = {"code": "code (values below |alpha| turn)", "safe": "safe (they become 0)"}
@@ -127,7 +128,7 @@ def gain_panels(gains: pd.DataFrame, *, arms: Sequence[str], sets: Sequence[str]
     base = alt.Chart(gains.round(3), width=128, height=alt.Step(17))
     row = alt.Y("arm:N", sort=list(arms), title=None)
     layers = alt.layer(
-        base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0)),
+        base.mark_rule(**ZERO).encode(x=alt.datum(0)),
         base.mark_rule(strokeWidth=2.5, color=OKABE_ITO["blue"], aria=False).encode(
             alt.X("low:Q", title="points", axis=alt.Axis(tickCount=4)), alt.X2("high:Q"), row
         ),
@@ -146,7 +147,7 @@ def gains_by_alpha(tried: pd.DataFrame, *, sets: Sequence[str]) -> Any:
     tint = alt.Color("sides:N", title=None, scale=alt.Scale(domain=kinds), legend=alt.Legend(symbolOpacity=1))
     base = alt.Chart(tried.round(3), width=105, height=120)
     layers = alt.layer(
-        base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(y=alt.datum(0)),
+        base.mark_rule(**ZERO).encode(y=alt.datum(0)),
         base.mark_area(opacity=0.18, aria=False).encode(alt.X("alpha:Q"), alt.Y("low:Q"), alt.Y2("high:Q"), tint),
         base.mark_line(point=True).encode(
             alt.X("alpha:Q", axis=alt.Axis(values=[-1, -0.6, -0.2])),

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from isonb_lab.pages.charts import CLOUD, GREY, OKABE_ITO, dash
+from isonb_lab.pages.charts.comparisons import ZERO
 from isonb_lab.pages.errors import PageError
 from isonb_lab.pages.evidence import joined
 from isonb_lab.places import RECORDINGS_FOLDER
@@ -317,7 +318,7 @@ def ratios(bench: Bench) -> Any:
     shown = shown[["what", "size", "peer", "kind", "aim", "faster", "ours", "theirs", "error"]]
     order = shown.groupby("peer")["faster"].median().sort_values(ascending=False).index.tolist()
     base = alt.Chart(width=420, height=alt.Step(20))
-    line = base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(1))
+    line = base.mark_rule(**ZERO).encode(x=alt.datum(1))
     x = alt.X("faster:Q", scale=alt.Scale(type="log"), title="their time / ours", axis=alt.Axis(tickCount=5))
     same: dict[str, Any] = {"sort": list(VERDICTS), "title": None}
     dots = base.mark_point(**{**CLOUD, "size": 70}).encode(

@@ -172,11 +172,11 @@ class Book:
 
     def pick(self, names: Sequence[str]) -> tuple[Chapter, ...]:
         """The chapters with these names (a unique end of the path is enough); all of them for no name."""
-        return tuple(self._one(name) for name in names) if names else self.chapters
+        return tuple(map(self._chapter, names)) if names else self.chapters
 
-    def _one(self, name: str) -> Chapter:
-        expected = name.removesuffix(".md").removesuffix(".ipynb").strip("/")
-        named = [c for c in self.chapters if c.name == expected or c.name.endswith("/" + expected)]
+    def _chapter(self, name: str) -> Chapter:
+        end = name.removesuffix(".md").removesuffix(".ipynb").strip("/")
+        named = [chapter for chapter in self.chapters if f"/{chapter.name}".endswith(f"/{end}")]
         if len(named) != 1:
             names = ", ".join(chapter.name for chapter in self.chapters) or "none"
             raise ChapterError(f"{name} names {len(named)} chapters. There are: {names}.")

@@ -16,7 +16,6 @@ from tests.support import normal
 
 BOOK = Book(Path(__file__).resolve().parents[3])
 PAGE = BOOK.pick(["reference/methods"])[0]
-CELLS = [cell for cell in PAGE.code if "errata.note(" in cell.source]
 TEXT = PAGE.source.read_text(encoding="utf-8").partition("(where-papers-and-code-differ)=")[2]
 ENTRIES = re.findall(r"^#### (.+?)\n(.*?)(?=^#{2,4} |\Z)", TEXT, re.MULTILINE | re.DOTALL)
 

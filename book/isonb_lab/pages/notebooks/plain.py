@@ -60,23 +60,19 @@ def installs(chapter: Chapter, wheel: str = "") -> str:
     """
     address = Book(chapter.root).site.address
     if wheel or address:
+        where = "from the wheels of the book"
         kind, place = ("path", wheel) if wheel else ("url", f"{address}/{WHEEL}")
-        return _installs("from the wheels of the book", kind, place)
-    kind, place = origin()
-    if not kind:
-        kind, place = "checkout", str(chapter.root)
-    if kind == "checkout" and (remote := _repository(place)):
-        kind, place = "url", remote
-    if kind == "checkout" and chapter.source.is_relative_to(place):
-        place, where = os.path.relpath(place, chapter.source.parent), "from the checkout that it lies in"
     else:
         where = "from where the book was built with it"
-    return _installs(where, kind, place)
-
-
-def _installs(where: str, kind: str, place: str) -> str:
-    expected = " ".join(f'"{requirement}"' for requirement in requirements(kind, place, "lab"))
-    return INSTALLS.format(where=where, requirements=expected)
+        kind, place = origin()
+        if not kind:
+            kind, place = "checkout", str(chapter.root)
+        if kind == "checkout" and (remote := _repository(place)):
+            kind, place = "url", remote
+        if kind == "checkout" and chapter.source.is_relative_to(place):
+            where, place = "from the checkout that it lies in", os.path.relpath(place, chapter.source.parent)
+    specifiers = " ".join(f'"{requirement}"' for requirement in requirements(kind, place, "lab"))
+    return INSTALLS.format(where=where, requirements=specifiers)
 
 
 @functools.cache
