@@ -37,6 +37,7 @@ def losses(d: int) -> dict[str, tuple[Any, tuple[Tensor, ...]]]:
         "I-STAR": (isonb.IStarLoss(), (torch.eye(d),)),
         "IsoScore loss": (isonb.IsoScoreLoss(), ()),
         "CosReg": (isonb.CosRegLoss(), ()),
+        "Gao's cosine": (isonb.GaoCosineLoss(), ()),
         "GOR": (isonb.GORLoss(), ()),
         "SIGReg": (isonb.SIGRegLoss(slices=64, seed=0), ()),
         "spectrum control": (isonb.SpectrumControlLoss(), ()),
