@@ -133,6 +133,7 @@ class Search:
         """
         row_ids = torch.arange(self.points.shape[1], device=self.points.device)
         rows_, labels = row_ids if some is None else some, row_ids if label is None else label
+        label = label if some is None else labels  # without one the rows are taken for all of them
         if self.way == "differences":
             return self._among_all(slice(None), rows_, labels, k)
         if self.way == "boxes":

@@ -1,11 +1,14 @@
 """One search: what is read off it for the whole cloud and for parts of it is what the part alone reads."""
 
+import importlib.util
+import sys
+
 import pytest
 import torch
 from support import assert_same, check_rejects, normal, uneven
 
 from isonb import knn, mle_dimension, two_nn
-from isonb.errors import DegenerateError, ShapeError
+from isonb.errors import DegenerateError, DependencyError, ShapeError
 from isonb.measures.neighbourhoods import Neighbours
 
 
@@ -45,3 +48,29 @@ def test_the_mean_part_needs_no_second_search():
     near = Neighbours(x)
     near.x = torch.full_like(x, torch.nan)  # a search would fail
     assert_same(near.within(part, 2), knn(x[part], 2)[0])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of SWIG
+@pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="needs faiss")
+@pytest.mark.parametrize("kind", ["plain", "far", "huge", "copies"])
+def test_an_approximate_search_says_how_many_it_missed(kind):
+    x = normal(2000, 24)
+    x = {"far": x.float() + 1e4, "huge": x * 1e160, "copies": x[torch.arange(2000) % 200]}.get(kind, x.float())
+    near, (away, index) = Neighbours(x, 10, approximate=True), knn(x, 10)
+    itself = torch.arange(2000).unsqueeze(1)
+    assert not bool((near.indices == itself).any())
+    unit = x.abs().max()
+    y = x.double() / unit
+    assert_same((near.distances / unit).double(), (y[near.indices] - y[itself]).norm(dim=-1), rtol=1e-6)
+    found = (near.distances <= away[:, -1:] * (1 + 1e-6)).double().mean().item()
+    assert near.recall == pytest.approx(found, abs=0.02)
+    assert found > 0.99
+    if kind != "copies":  # where ties stand in for each other
+        shared = (near.indices.unsqueeze(2) == index.unsqueeze(1)).any(2)
+        assert shared.double().mean().item() == pytest.approx(found, abs=1e-3)
+
+
+def test_an_approximate_search_says_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(DependencyError, match="an approximate search needs faiss: pip install"):
+        Neighbours(normal(20, 3), 4, approximate=True)
