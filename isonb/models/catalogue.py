@@ -12,12 +12,16 @@ import importlib.util
 import json
 import os
 import re
+import stat
+import subprocess
+import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from isonb.errors import DependencyError, InputError, fail
 from isonb.models.module_list import module_folders
+from isonb.runtime.machine import memory
 
 CACHE_VARIABLE = "ISONB_CACHE"
 MODELS_VARIABLE = "ISONB_MODELS"
@@ -27,6 +31,13 @@ SHARD = re.compile(r"[\w.-]+\.safetensors")
 # of files beside the weights that make the vectors
 MAKING = (".json", ".txt", ".model", ".jinja", ".codes", ".bpe", ".tiktoken", ".vocab", ".spm")
 WEIGHTS = (".safetensors", ".bin")  # of the modules of sentence-transformers
+LARGEST = 2**30  # bytes of a file beside the weights; the tokenizer of 250,000 words has 35 million
+PATIENCE = 30  # seconds to read a tokenizer and to give it two words, which takes a tenth of one
+TRIAL = """
+import resource, sys, tokenizers
+resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
+tokenizers.Tokenizer.from_file(sys.argv[1]).encode("Two words")
+"""
 
 
 class ModelError(InputError):
@@ -190,15 +201,40 @@ def fingerprint(folder: Path) -> str:
 
 
 def unsafe(folder: Path) -> str:
-    """What in a model's folder isn't a file, and would hang whoever reads it, in words; empty: nothing."""
-    return _not_a_file(folder.iterdir()) or next(
-        filter(None, (_not_a_file(place.rglob("*")) for place in module_folders(folder))), ""
-    )
+    """What in a model's folder would take the machine when it is read, in words; empty: nothing.
+
+    Links to devices and pipes, files without end or measure, and a tokenizer that isn't done with two words in 30
+    seconds and 8 GiB: it is tried in a process of its own.
+    """
+    if why := _unsafe(folder.iterdir()):
+        return why
+    return next(filter(None, (_unsafe(place.rglob("*")) for place in module_folders(folder))), "")
 
 
-def _not_a_file(paths: Iterable[Path]) -> str:
-    odd = sorted(path.name for path in paths if path.exists() and not path.is_dir() and not path.is_file())
-    return f"has {odd[0]}, which is a device or a pipe, and no file" if odd else ""
+def _unsafe(files: Iterable[Path]) -> str:
+    tokenizers = []
+    for file in sorted(path for path in files if path.exists() and not path.is_dir()):
+        if not stat.S_ISREG(file.stat().st_mode):
+            return f"has {file.name}, which is a device or a pipe, and no file"
+        size, most = file.stat().st_size, LARGEST if file.suffix in MAKING else memory()
+        if size > most:
+            return f"has {file.name} of {size / 2**30:,.0f} GiB, where {most / 2**30:,.0f} are the most"
+        tokenizers += [file] if file.name == "tokenizer.json" else []
+    for file in tokenizers:
+        if not _ends(file, file.stat().st_size, file.stat().st_mtime_ns):
+            return f"has a tokenizer ({file.name}) that does not end, or not within 8 GiB, on two words"
+    return ""
+
+
+@functools.cache
+def _ends(tokenizer: Path, size: int, modified: int) -> bool:
+    """Whether a tokenizer is done with two words, by an answer or an error, once a process for each state of it."""
+    try:
+        return subprocess.run(
+            [sys.executable, "-I", "-c", TRIAL, str(tokenizer)], capture_output=True, timeout=PATIENCE
+        ).returncode in (0, 1)
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def _digest_of(file: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from isonb.models import loading, locate, text_models
+from isonb.models import catalogue, loading, locate, text_models
 from isonb.models.catalogue import INDEX, ModelError, fingerprint, weights_digest
 from isonb.models.sentence_models import load_sentences
 from tests.lab import random_models
@@ -218,6 +218,19 @@ def test_a_link_to_a_device_and_a_pipe_are_never_opened(folder, name, kind):
 def test_sizes_that_the_machine_cannot_hold(folder, changes, why):
     with pytest.raises(ModelError, match=why):
         locate.find(changed(folder, **changes))
+
+
+def test_a_tokenizer_that_never_ends(folder, monkeypatch):
+    file = folder / "tokenizer.json"
+    text = json.loads(file.read_text())
+    longer = {"type": "Replace", "pattern": {"String": "o"}, "content": "o" * 1000}
+    file.write_text(json.dumps(text | {"normalizer": {"type": "Sequence", "normalizers": [longer] * 4}}))
+    with pytest.raises(ModelError, match=r"has a tokenizer \(tokenizer.json\) that does not end"):
+        locate.find(folder)
+    monkeypatch.setattr(catalogue, "PATIENCE", 0.001)
+    file.write_text(json.dumps(text))
+    with pytest.raises(ModelError, match="that does not end"):
+        locate.find(folder)
 
 
 def test_every_file_that_makes_the_vectors_is_in_the_fingerprint(folder):
