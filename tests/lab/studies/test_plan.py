@@ -105,10 +105,10 @@ def test_a_recorded_row_that_goes_is_told_by_name(tmp_path):
     assert whole.absent == []
     gone = whole.plan.iloc[7]
     folder = copied(tmp_path, "istar_doses", lambda runs: runs[runs["run_id"] != gone["run_id"]])
-    left = load_study(design, folder=folder)
-    assert left.absent == [gone["cell"]]
+    reduced = load_study(design, folder=folder)
+    assert reduced.absent == [gone["cell"]]
     assert {f"seed {gone['run_id'].split('-')[3].removeprefix('s')}", "model minilm"} <= set(gone["cell"].split(", "))
-    before, after = (entry.coverage().set_index("arm").loc[gone["arm"], gone["suite"]] for entry in (whole, left))
+    before, after = (entry.coverage().set_index("arm").loc[gone["arm"], gone["suite"]] for entry in (whole, reduced))
     assert (before, after) == ("3 of 3", "2 of 3")
 
 

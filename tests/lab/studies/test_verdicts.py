@@ -215,8 +215,8 @@ def test_cells_without_an_effect_seldom_give_an_answer(k, common):
     results = [judge_prediction(gain(), item, names, {}).outcome for item in units]
     assert sum(entry != INCONCLUSIVE for entry in results) / len(results) <= 0.06
     effect = 1.5 if common else 4.0  # the mean over cells alone speaks of the seeds, that of random effects of cells
-    effects = [{unit: value + effect for unit, value in one.items()} for one in units[:50]]
-    assert [judge_prediction(gain(), one, names, {}).outcome for one in effects].count(SUPPORTED) >= 49
+    effects = [{unit: value + effect for unit, value in numbers.items()} for numbers in units[:50]]
+    assert [judge_prediction(gain(), numbers, names, {}).outcome for numbers in effects].count(SUPPORTED) >= 49
 
 
 # --- a statement and its negation ------------------------------------------------------------------------------------

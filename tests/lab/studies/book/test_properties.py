@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from isonb.measures.isoscore import isoscore
-from isonb_lab.papers import properties as wanted
+from isonb_lab.papers import properties
 
 
 @pytest.fixture(scope="module")
 def suite():
-    return wanted.properties(4000, 2, seed=3)
+    return properties.properties(4000, 2, seed=3)
 
 
 def covariance(cloud):
@@ -27,7 +27,7 @@ def covariance(cloud):
         ("dimensions used", 9, torch.diag((torch.arange(25) < 9).double())),
         ("high dimension", 16, torch.eye(16)),
         ("rotation", 90, torch.tensor([[1.0, -0.8], [-0.8, 1.0]])),
-        ("sample size", 4000, torch.diag(wanted.DECAY**2)),
+        ("sample size", 4000, torch.diag(properties.DECAY**2)),
     ],
 )
 def test_clouds_have_the_covariance_of_the_table(suite, name, value, expected):
@@ -51,17 +51,17 @@ def runs(*rows, index=None):
 @pytest.mark.parametrize(
     ("kind", "table", "expected"),
     [
-        ("constant", runs([0.5, 0.5], [0.6, 0.6]), wanted.HAS),
-        ("constant", runs([0.5, 0.5], [0.7, 0.7]), wanted.LACKS),
-        ("constant", runs([0.5, 0.5], [0.5, 0.9]), wanted.HAS),  # two standard errors more are allowed
-        ("linear", runs([0.0, 0.0], [0.5, 0.5], [1.0, 1.0], index=[1, 13, 25]), wanted.HAS),
-        ("linear", runs([0.0, 0.0], [0.8, 0.8], [1.0, 1.0], index=[1, 13, 25]), wanted.LACKS),
-        ("falls", runs([1.0, 1.0], [0.6, 0.6], [0.3, 0.3]), wanted.HAS),
-        ("falls", runs([1.0, 1.0], [0.9, 0.9], [0.8, 0.8]), wanted.LACKS),  # too little
-        ("rises", runs([0.1, 0.1], [0.9, 0.9], [0.7, 0.7]), wanted.LACKS),  # not in order
-        ("rises", runs([0.1, 0.1], [0.5, 0.5], [0.7, 0.7]), wanted.HAS),
-        ("rises", runs([0.1, np.nan], [0.5, 0.5], [0.7, 0.7]), wanted.UNDEFINED),
+        ("constant", runs([0.5, 0.5], [0.6, 0.6]), properties.HAS),
+        ("constant", runs([0.5, 0.5], [0.7, 0.7]), properties.LACKS),
+        ("constant", runs([0.5, 0.5], [0.5, 0.9]), properties.HAS),  # two standard errors more are allowed
+        ("linear", runs([0.0, 0.0], [0.5, 0.5], [1.0, 1.0], index=[1, 13, 25]), properties.HAS),
+        ("linear", runs([0.0, 0.0], [0.8, 0.8], [1.0, 1.0], index=[1, 13, 25]), properties.LACKS),
+        ("falls", runs([1.0, 1.0], [0.6, 0.6], [0.3, 0.3]), properties.HAS),
+        ("falls", runs([1.0, 1.0], [0.9, 0.9], [0.8, 0.8]), properties.LACKS),  # too little
+        ("rises", runs([0.1, 0.1], [0.9, 0.9], [0.7, 0.7]), properties.LACKS),  # not in order
+        ("rises", runs([0.1, 0.1], [0.5, 0.5], [0.7, 0.7]), properties.HAS),
+        ("rises", runs([0.1, np.nan], [0.5, 0.5], [0.7, 0.7]), properties.UNDEFINED),
     ],
 )
 def test_the_rule(kind, table, expected):
-    assert wanted.has_property(kind, table) == expected
+    assert properties.has_property(kind, table) == expected

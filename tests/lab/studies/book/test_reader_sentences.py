@@ -13,12 +13,12 @@ from isonb_lab.methods import reading_place
 from isonb_lab.papers import read_where
 from isonb_lab.places import RECORDINGS_FOLDER
 
-APART = ("the_dial", "the_dial_more")  # a linear head there reads the very vectors that are turned
+EXCLUDED = ("the_dial", "the_dial_more")  # a linear head there reads the very vectors that are turned
 # studies of what is read, and of no other vectors
 SOURCES = {"dose": {"heads", "study"}, "claims": {"heads", "rounded"}}
 BOOK = RECORDINGS_FOLDER.parent
 PAGES = [*BOOK.glob("results/*.md"), *BOOK.glob("teaching/*.md")]
-PAGES = sorted(page for page in PAGES if page.stem not in APART)
+PAGES = sorted(page for page in PAGES if page.stem not in EXCLUDED)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SUBJECTS = {
@@ -64,8 +64,8 @@ def flows(node):
             yield value, [target]
         case ast.FunctionDef(name=name):
             yield node, [ast.Name(name)]
-        case ast.Call(func=ast.Attribute(value=ast.Name() as kept, attr="append")):
-            yield node, [kept]
+        case ast.Call(func=ast.Attribute(value=ast.Name() as target, attr="append")):
+            yield node, [target]
 
 
 def names(node):
@@ -85,12 +85,12 @@ def test_the_column_of_read_where_is_what_its_classifiers_read():
 
 
 CELL = "```{{code-cell}} ipython3\n:tags: [hide-input]\n\n{}\n```\n\n"
-SAID = "The classifier reads {{glue}}`{}` directions; with rounder tokens the accuracy rises."
+SENTENCE = "The classifier reads {{glue}}`{}` directions; with rounder tokens the accuracy rises."
 
 
 def test_a_sentence_without_what_the_head_reads_is_found():
-    assert unbound(SAID.format("read-up")) == []
-    assert len(unbound(SAID.format("tokens-up"))) == 1
+    assert unbound(SENTENCE.format("read-up")) == []
+    assert len(unbound(SENTENCE.format("tokens-up"))) == 1
     row = "| a fine-tuned head | tokens twice as round, IsoScore 0.8 | accuracy +0.4 |"
     assert unbound(f"Text.\n\n{row}\n") == [row]
     assert unbound("A cosine gains where the space is rounder.") == []

@@ -35,8 +35,8 @@ def test_each_has_an_answer_or_a_reason(verdicts):
         entry for entry in rows if entry.plan in (*plans.GRIDS, "deployed_plan") and entry.status != plans.ANSWERED
     ]
     assert all(re.search(r"about \d+ hours? of one core", element.why) for element in waiting)
-    assert not [one.why for one in rows if re.search(r"_|\b1 (hours|runs)\b|is depends", one.why)]
-    of = {(one.plan, one.hypothesis): one for one in rows}
+    assert not [row.why for row in rows if re.search(r"_|\b1 (hours|runs)\b|is depends", row.why)]
+    of = {(row.plan, row.hypothesis): row for row in rows}
     assert {of["read_where_plan", name].status for name in ("F1", "F2")} == {"answered"}
     assert {of["evidence_plan", name].status for name in ("I1", "I2", "I3", "I4", "H3")} == {"not run"}
     assert of["evidence_plan", "H2"].status == "answered"
