@@ -167,7 +167,9 @@ def _last_two(study: Study, runs: Sequence[str], *, number: str) -> dict[str, fl
     return {run: float(values.iloc[-1] - values.iloc[-2]) for run, values in layers.items()}
 
 
-def _of_depth(what: str, direction: str, value: Values, theirs: Values, task: Treatment, **more: Any) -> list[Prediction]:
+def _of_depth(
+    what: str, direction: str, value: Values, theirs: Values, task: Treatment, **more: Any
+) -> list[Prediction]:
     """What plain training does to a number of the token matrices: where it learned, and on the paper's own task."""
     learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED, "arms": (PLAIN,)}
     return [
