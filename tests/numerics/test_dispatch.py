@@ -27,8 +27,10 @@ def pairs(d):
 TREES = {(d, n): ("differences", "neighbours") for d in (12, 24, 64) for n in around(dispatch.SUBTRACTED // d)}
 TREES |= {(d, n): ("differences", "product") for d in (128, 384) for n in around(dispatch.FEWEST_MULTIPLIED // d)}
 TREES |= {(384, n): ("product", "neighbours") for n in around(dispatch.MOST_MULTIPLIED)}
+TREES |= {(d, n): ("neighbours", "differences") for d in (2, 3, 5) for n in around(dispatch.TREES[d])}
 CLOUDS = {(d, n): ("differences", "product") for d in (16, 64, 384) for n in around(pairs(d))}
 CLOUDS |= {(d, 2 * dispatch.BOXES[d]): ("boxes", "product") for d in (2, 3, 5)}
+CLOUDS |= {(d, dispatch.BOXES[d] // 2): ("differences", "boxes") for d in (2, 3)}
 CORPUS = {(d, m): ("differences", "product") for d in (64, 384) for m in around(dispatch.COMPARED)}
 CORPUS |= {(3, m): ("boxes", "differences") for m in around(dispatch.QUERIED)}
 BORDERS = [(kind, *key, *ways) for kind, table in (("tree", TREES), ("cloud", CLOUDS), ("corpus", CORPUS))
