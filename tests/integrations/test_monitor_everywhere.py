@@ -130,7 +130,7 @@ def test_the_penalty_of_the_mixin_reaches_models_of_every_kind(kind, parts, tmp_
     assert calls[0] == ((8, 4) if kind == "plain" else (16, 16))
 
 
-def test_the_points_are_those_of_the_encoder_and_its_mask(tmp_path):
+def test_the_points_are_those_of_the_encoder_and_its_mask():
     network, batch = model("t5").train(), rows("t5", 4)
     inputs = {name: torch.stack([row[name] for row in batch]) for name in batch[0]}
     inputs["attention_mask"][:, 4:] = 0
@@ -152,7 +152,7 @@ def test_the_points_are_those_of_the_encoder_and_its_mask(tmp_path):
         (tiny.model, {"pooling": Pooling(layers=9)}, "layers must name some of the 3 hidden states; got layers 9"),
     ],
 )
-def test_a_model_that_cannot_be_read_is_refused_when_attached(result, options, message, tmp_path):
+def test_a_model_that_cannot_be_read_is_refused_when_attached(result, options, message):
     part = result()
     holder = type("Holder", (), {"model": part, "log": None, "add_callback": None})()
     with pytest.raises(InputError, match=message):

@@ -210,7 +210,7 @@ def test_transformed_models_load_without_isonb(folder, tmp_path):
         torch.testing.assert_close(torch.tensor(got), want, rtol=1e-3, atol=1e-4)
 
 
-def test_only_affine_transforms_become_dense(folder):
+def test_only_affine_transforms_become_dense():
     layer = torch.nn.Linear(3, 2, bias=False)
     torch.testing.assert_close(
         dense(layer)({"sentence_embedding": torch.eye(3)})["sentence_embedding"], layer.weight.mT

@@ -22,44 +22,48 @@ from urllib.parse import parse_qs, unquote, urlsplit
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-class HubServer:
+class HubServer(ThreadingHTTPServer):
     """Folders served as repositories with one commit, on a free port. ``requests`` logs method and path."""
 
     def __init__(self, *, datasets: Mapping[str, Path] | None = None, models: Mapping[str, Path] | None = None):
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.folders = {f"datasets/{name}": folder for name, folder in (datasets or {}).items()}
         self.folders |= {f"models/{name}": folder for name, folder in (models or {}).items()}
         self.requests: list[str] = []
-        hub = self
-
-        class Handler(_Handler):
-            server_hub = hub
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.endpoint = f"http://127.0.0.1:{self.server_port}"
 
     def __enter__(self) -> HubServer:
-        self._thread.start()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self.shutdown()
+        self.server_close()
 
     def environment(self, home: Path, **more: str) -> dict[str, str]:
         """The environment of a process that knows this hub alone and keeps its cache in ``home``."""
-        local = {
-            name: value for name, value in os.environ.items() if not name.startswith(("HF_", "ISONB_", "TRANSFOR"))
-        }
+        others = ("HF_", "ISONB_", "TRANSFOR")
+        local = {name: value for name, value in os.environ.items() if not name.startswith(others)}
         local = {name: value for name, value in local.items() if not name.lower().endswith("_proxy")}
         fixed = {"HF_ENDPOINT": self.endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
         return local | fixed | {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_XET": "1"} | more
 
 
-def ask(script: str, environment: Mapping[str, str], *requests: Any) -> list[Any]:
-    """What one new process of ``script`` prints, a line of JSON each, when it is given the requests as JSON."""
-    command = [sys.executable, "-c", script, json.dumps(requests)]
+ASK = """
+import json, sys
+from isonb.errors import InputError
+{answer}
+for request in json.loads(sys.argv[1]):
+    try:
+        print(json.dumps(answer(request)))
+    except InputError as error:
+        print(json.dumps([type(error).__name__, str(error)]))
+"""
+
+
+def ask(answer: str, environment: Mapping[str, str], *requests: Any) -> list[Any]:
+    """What a function ``answer``, given as text, returns or raises for each request in one new process."""
+    command = [sys.executable, "-c", ASK.format(answer=answer), json.dumps(requests)]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
@@ -67,7 +71,7 @@ def ask(script: str, environment: Mapping[str, str], *requests: Any) -> list[Any
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server_hub: HubServer
+    server: HubServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -77,8 +81,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urlsplit(self.path)
         path = unquote(url.path).strip("/")
-        self.server_hub.requests.append(f"{self.command} {path}")
-        for repository, folder in self.server_hub.folders.items():
+        self.server.requests.append(f"{self.command} {path}")
+        for repository, folder in self.server.folders.items():
             kind, name = repository.split("/", 1)
             files = name if kind == "models" else repository
             if path.startswith(f"{files}/resolve/"):

@@ -5,11 +5,8 @@ import pandas as pd
 import pytest
 from dial import deployed
 
-WORDS = [
-    f"{item} {two}"
-    for item in ("red", "old", "big", "wet", "far", "new")
-    for two in ("sea", "hat", "dog", "sun", "tea", "map")
-]
+FIRST, SECOND = ("red", "old", "big", "wet", "far", "new"), ("sea", "hat", "dog", "sun", "tea", "map")
+WORDS = [f"{item} {two}" for item in FIRST for two in SECOND]
 
 
 def pairs(start, count, name="score"):
@@ -26,26 +23,14 @@ def data(tmp_path, monkeypatch):
     tables |= {"sts/sickr/test": pairs(18, 6), "sts/stsb/test": pairs(23, 5)}
     tables |= {"glue/stsb/train": pairs(27, 8, "label"), "glue/stsb/validation": pairs(0, 4, "label")}
     for split, at in (("train", 0), ("validation", 60)):
-        requests = {"title": ["t"] * 40, "context": [texts[at + i // 2] for i in range(40)]}
-        answers = [{"text": ["a"], "answer_start": [0]}] * 40
-        tables[f"squad/{split}"] = requests | {
-            "id": [str(i) for i in range(40)],
-            "question": texts[at : at + 40],
-            "answers": answers,
-        }
-        label = [i % 2 for i in range(60)]
+        first, second, label = texts[at : at + 60], texts[at + 60 : at + 120], [i % 2 for i in range(60)]
+        paragraphs = [texts[at + i // 2] for i in range(40)]
+        tables[f"squad/{split}"] = {"id": list(map(str, range(40))), "title": "t", "context": paragraphs}
+        tables[f"squad/{split}"] |= {"question": first[:40], "answers": [{"text": ["a"], "answer_start": [0]}] * 40}
         for task in ("sst2", "cola"):
             tables[f"glue/{task}/{split}"] = {"sentence": texts[at + 100 : at + 160], "label": label}
-        tables[f"glue/mrpc/{split}"] = {
-            "sentence1": texts[at : at + 60],
-            "sentence2": texts[at + 60 : at + 120],
-            "label": label,
-        }
-        tables[f"glue/qnli/{split}"] = {
-            "question": texts[at : at + 60],
-            "sentence": texts[at + 60 : at + 120],
-            "label": label,
-        }
+        tables[f"glue/mrpc/{split}"] = {"sentence1": first, "sentence2": second, "label": label}
+        tables[f"glue/qnli/{split}"] = {"question": first, "sentence": second, "label": label}
     tables["sst5/test"] = {"text": texts[300:340], "label": [i % 5 for i in range(40)]}
     tables["text/train"] = {"text": texts * 10}
     for name, columns in tables.items():

@@ -39,8 +39,6 @@ def test_rows_are_what_the_registry_says(task, split):
         assert {row["label"] for row in rows} == set(range(len(TASKS[task].labels)))
     for text in (t for row in rows for t in texts(row)):
         assert text == " ".join(text.split())
-        assert text[0].isupper()
-        assert text.endswith(".")
 
 
 @pytest.mark.parametrize("task", TASKS)

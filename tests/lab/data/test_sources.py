@@ -26,19 +26,14 @@ configs:
     path: cola/validation-*
 ---
 """
-ASK = """
-import json, sys
+ANSWER = """
 from isonb_lab.data.sources import fingerprint
 from isonb_lab.data.rows import load_task
-from isonb.errors import InputError
-for request in json.loads(sys.argv[1]):
-    try:
-        rows = load_task(**request)
-        print(json.dumps([len(rows), fingerprint(rows), rows.column_names]))
-    except InputError as error:
-        print(json.dumps([type(error).__name__, str(error)]))
+def answer(request):
+    rows = load_task(**request)
+    return len(rows), fingerprint(rows), rows.column_names
 """
-ask = functools.partial(hub_server.ask, ASK)
+ask = functools.partial(hub_server.ask, ANSWER)
 
 
 @pytest.fixture

@@ -9,21 +9,15 @@ from isonb.models import catalogue, loading, locate
 from tests.lab import hub_server, random_models
 from tests.lab.hub_server import COMMIT, HubServer
 
-ASK = """
-import json, sys
-from isonb.models.catalogue import ModelError
+ANSWER = """
 from isonb.models.loading import encode, load
 from isonb.models.locate import find
-for name in json.loads(sys.argv[1]):
-    try:
-        limit = find(name).max_length
-        encoder = load(name)
-        states = encode(encoder, ["A narrow cone."], progress=False).hidden_states
-        print(json.dumps([encoder.name, encoder.revision, limit, float(states.abs().sum())]))
-    except ModelError as error:
-        print(json.dumps(["ModelError", str(error)]))
+def answer(name):
+    limit, encoder = find(name).max_length, load(name)
+    states = encode(encoder, ["A narrow cone."], progress=False).hidden_states
+    return encoder.name, encoder.revision, limit, float(states.abs().sum())
 """
-ask = functools.partial(hub_server.ask, ASK)
+ask = functools.partial(hub_server.ask, ANSWER)
 
 
 @pytest.fixture(scope="module")

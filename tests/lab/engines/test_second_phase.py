@@ -56,15 +56,8 @@ def test_the_best_state_is_put_back_and_the_score_sees_no_training_mode(tuned):
     assert [step for step, _ in series["step.second.loss"]] == list(range(1, 9))
 
 
-CONFIG = {
-    "task": "english_sentiment",
-    "model": "tiny",
-    "protocol": "smoke",
-    "precision": "float32",
-    "head": "linear",
-    "track_every": 0,
-    "cloud_examples": 48,
-}
+CONFIG = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "precision": "float32", "head": "linear"}
+CONFIG |= {"track_every": 0, "cloud_examples": 48}
 LAYER = {"name": "isolayer", "epochs": 2, "batch_size": 32}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from isonb.models.loading import encode, load
 from isonb.points import mean_pool
 from isonb_lab.data import tasks
 from isonb_lab.data.rows import load_task
-from isonb_lab.data.tasks import Task
 from isonb_lab.engines import similarity
 from isonb_lab.engines.contrast import OBJECTIVES
 from isonb_lab.methods import Method, methods
@@ -124,8 +124,7 @@ def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
         def penalty(self):
             raise AssertionError("a post-hoc method is never asked")
 
-        def layer(self, dim):
-            raise AssertionError("a post-hoc method is never asked")
+        layer = penalty
 
     plain, record = run(method="none", seed=7), run(method=stub(Swapped), seed=7)
     assert names == {"shapes": ((60, 128), (60, 128)), "seed": 7}
@@ -189,12 +188,9 @@ def test_vectors_that_arent_finite_are_refused_by_stage(place, stub):
 
 def test_a_task_with_subsets(monkeypatch):
     rows = [dict(row) | {"subset": "even" if i % 3 else "odd"} for i, row in enumerate(load_task("english_sts"))]
-    kind = tasks.TASKS["english_sts"]
-    result = Task(
-        "subsets_sts", "similarity", kind.inputs, kind.target, kind.metrics, ("test",), subsets=("even", "odd")
-    )
-    monkeypatch.setitem(tasks.TASKS, result.name, result)
-    monkeypatch.setitem(tasks.GENERATED, result.name, result)
+    kind = dataclasses.replace(tasks.TASKS["english_sts"], name="subsets_sts", subsets=("even", "odd"))
+    for registry in (tasks.TASKS, tasks.GENERATED):
+        monkeypatch.setitem(registry, kind.name, kind)
     monkeypatch.setattr("isonb_lab.data.rows.generated_rows", lambda *_: pyarrow.Table.from_pylist(rows))
     outcome = run(task="subsets_sts", method="zero_mean").metrics
     parts = [outcome["subset.even.spearman"], outcome["subset.odd.spearman"]]

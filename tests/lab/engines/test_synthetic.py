@@ -8,13 +8,9 @@ from isonb_lab.data.populations import Points, expected_score, true_score, varia
 from isonb_lab.engines.synthetic import run
 
 SMOKE = {"experiment": "synthetic", "protocol": "smoke"}
-FIGURE = {
-    "experiment": "synthetic",
-    "sample_rows": 40_000,
-    "shrinkage_rows": 20_000,
-    "sizes": "16 700",
-    "zetas": "0 0.2 0.4 0.6 0.8 1",
-}
+ZETAS = (0, 0.2, 0.4, 0.6, 0.8)
+FIGURE = {"experiment": "synthetic", "sample_rows": 40_000, "shrinkage_rows": 20_000, "sizes": "16 700"}
+FIGURE |= {"zetas": "0 0.2 0.4 0.6 0.8 1"}
 
 
 def at(record, name, size):
@@ -32,11 +28,9 @@ def smoke():
 
 
 def test_figure_2(figure):
-    got = [at(figure, f"zeta{zeta}.isoscore_star", 700) for zeta in ("0", "0.2", "0.4", "0.6", "0.8")]
+    got = [at(figure, f"zeta{zeta}.isoscore_star", 700) for zeta in ZETAS]
     assert got == pytest.approx([0.444, 0.538, 0.643, 0.745, 0.818], abs=0.005)
-    assert got == pytest.approx(
-        [at(figure, f"zeta{zeta}.expected", 700) for zeta in (0, 0.2, 0.4, 0.6, 0.8)], abs=0.006
-    )
+    assert got == pytest.approx([at(figure, f"zeta{zeta}.expected", 700) for zeta in ZETAS], abs=0.006)
     assert figure.metrics["true.isoscore"] == pytest.approx(0.8673, abs=5e-5)
     assert at(figure, "zeta0.isoscore_star", 16) == pytest.approx(0.018, abs=0.001)
     # the unbiased estimate needs no shrinkage

@@ -146,8 +146,7 @@ def test_streamed_values_are_those_of_all_points_together(encoder):
             assert places == (1, 2, 3, 4, 5, 6, 7, 8)
             assert values == pytest.approx(curve.tolist(), rel=1e-6)
     want = by_function(tokens[-1], cov)
-    for name, value in want.items():
-        assert observed.metrics[f"tokens.{name}"] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+    assert {name: observed.metrics[f"tokens.{name}"] for name in want} == pytest.approx(want, rel=1e-4, abs=1e-6)
     assert observed.metrics["tokens.isoscore_star_all_layers"] == pytest.approx(
         isoscore_star(torch.cat(tokens[1:]), 0.2, cov).item(), rel=1e-5
     )

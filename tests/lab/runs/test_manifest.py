@@ -89,8 +89,6 @@ def test_manifest_says_what_counts_and_nothing_private():
     assert result["versions"]["torch"] == torch.__version__
     assert result["hardware"]["cores"] >= 1
     assert len(result["code"]["sha256"]) == 64
-    assert list(result) == sorted(result)
-    assert list(result["versions"]) == sorted(result["versions"])
     private = {os.uname().nodename, str(Path.home()), str(Path(manifests.__file__).parent), sys.executable}
     assert not [word for word in private if len(word) > 2 and word in text]
 

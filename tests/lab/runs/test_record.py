@@ -69,11 +69,9 @@ def test_other_configuration_other_id(a, b):
 
 def test_readable_part():
     assert run_id(CONFIG).startswith("cola-minilm-istar-s1-")
-    assert run_id({"model": "sentence-transformers/all-MiniLM-L6-v2"}).startswith("all-minilm-l6-v2-")
     assert run_id({"seed": 0, "task": "x" * 99}).startswith("x" * 24 + "-s0-")
     assert run_id({"model": "../../etc/../.."}).count("/") == 0
     assert run_id({}).startswith("run-")
-    assert len(run_id(CONFIG).rsplit("-", 1)[1]) == 12
 
 
 def test_id_is_frozen():

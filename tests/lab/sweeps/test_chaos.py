@@ -3,15 +3,20 @@
 The runs compute without torch and go on from checkpoints of their own; ISONB_CHAOS_SEED draws other kills.
 """
 
+import contextlib
+import json
 import os
 import random
+import signal
+import subprocess
+import sys
 import textwrap
 import time
 from pathlib import Path
 
-import chaos
 import psutil
 import pytest
+from support import interruptible
 from test_executed_runs import HEADER
 from waiting import until
 
@@ -22,6 +27,101 @@ from isonb_lab.runs.settings import resolve
 KILLS, RUNS = 20, 6
 SEED = int(os.environ.get("ISONB_CHAOS_SEED", "0"))
 MARK = "ISONB_CHAOS_MARK"
+STEPS = 4
+CELLS = [
+    """
+    import json, os, random, time
+    from pathlib import Path
+
+    config = planned["config"]
+
+    def put(path, text):
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        part.write_text(text)
+        os.replace(part, path)
+
+    Path(work).mkdir(parents=True, exist_ok=True)
+    state, draw = Path(work, "state.json"), random.Random(config["seed"])
+    begun = json.loads(state.read_text()) if state.exists() else (0, 0, draw.getstate())
+    steps, value, (version, numbers, last) = begun
+    draw.setstate((version, tuple(numbers), last))
+    while steps < STEPS:
+        value, steps = value + draw.gauss(0, 1), steps + 1
+        put(state, json.dumps([steps, value, draw.getstate()]))
+        time.sleep(0.1)
+    """.replace("STEPS", str(STEPS)),
+    """
+    while config["seed"] % 2 and not Path(out, "go").exists():  # so that there is somebody to kill until the end
+        time.sleep(0.05)
+    """,
+    """
+    name = Path(work).name
+    text = Path(out, "prepared", f"{name}.json").read_text()
+    assert json.loads(text)["metrics"]["value"] == value
+    Path(out, "records").mkdir(exist_ok=True)
+    put(Path(out, "records", f"{name}.json"), text)
+    """,
+    "time.sleep(0.2)  # what comes after the record",
+]
+ENDS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGHUP]
+# a kernel takes an interrupt for a word to its cell, and one that is just starting may never answer after it
+SIGNALS = {"parent": [*ENDS, signal.SIGINT], "worker": [*ENDS, signal.SIGINT], "kernel": ENDS}
+
+
+def value(seed):
+    """What an undisturbed run of the cells above ends with."""
+    draw = random.Random(seed)
+    return sum(draw.gauss(0, 1) for _ in range(STEPS))
+
+
+SWEEP = """
+import json, signal, sys
+from pathlib import Path
+from isonb_lab.sweeps import execution
+from isonb_lab.sweeps.sweep import sweep
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever the shell ignores
+out, experiments, configs = sys.argv[1:]
+execution.EXPERIMENTS_FOLDER = Path(experiments)
+report = sweep(json.loads(configs), out, workers=2, retry_failed=True, progress=False)
+print(report, flush=True)
+sys.exit(report.exit_code)
+"""
+
+
+class Sweeping:
+    """A sweep in a process of its own, started again and again."""
+
+    def __init__(self, out, configs, environment, experiments):
+        self.out, self.process, self.environment = out, None, os.environ | environment
+        self.command = interruptible([sys.executable, "-c", SWEEP, out, experiments, json.dumps(configs)])
+
+    def running(self):
+        """The process, a new one if the last has ended."""
+        if self.process is None or self.process.poll() is not None:
+            with (self.out / "sweeps.log").open("a") as log:
+                self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment)
+        return self.process
+
+    def victims(self, kind):
+        """Living processes of this kind: the parent of all, a worker (one run's process) or a kernel."""
+        parent = self.running().pid
+        if kind == "parent":
+            return [parent] if len(self.victims("worker")) > 1 else []
+        results = []
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(parent).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    text = " ".join(process.cmdline())
+                    if ("ipykernel" if kind == "kernel" else "supervised.py") in text:
+                        results.append(process.pid)
+        return results
+
+    def kill(self, pid, number):
+        """Send the signal; whether there was still somebody to get it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+            return True
+        return False
 
 
 @pytest.fixture
@@ -30,19 +130,19 @@ def sweeping(tmp_path):
     out, temporary, experiments = tmp_path / "out", tmp_path / "t", tmp_path / "experiments"
     for folder in (out, temporary, experiments):
         folder.mkdir()
-    code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in chaos.CELLS]
+    code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in CELLS]
     (experiments / "finetune.md").write_text("\n".join([HEADER, *code]), encoding="utf-8")
     configs = [resolve({"task": "english_sentiment", "protocol": "smoke", "seed": seed}) for seed in range(RUNS)]
-    records = [Record(config, {"value": chaos.value(config["seed"])}) for config in configs]
+    records = [Record(config, {"value": value(config["seed"])}) for config in configs]
     for record in records:
         write_record(out / "prepared", record)
     environment = {"TMPDIR": str(temporary), MARK: str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
     environment["PYTHONPATH"] = str(Path(isonb.__file__).parents[1])
-    stored = chaos.Sweeping(out, configs, environment, experiments)
+    stored = Sweeping(out, configs, environment, experiments)
     yield stored, out, temporary, records
     if stored.process is not None:
         stored.process.kill()
-        stored.process.join()
+        stored.process.wait()
 
 
 def marked(mark):
@@ -66,7 +166,7 @@ def disturb(stored, out, runs, draw):
     events = []
     while len(events) < KILLS and complete(out) < runs:
         kind = draw.choice(["worker", "worker", "kernel", "kernel", "parent"])
-        number = draw.choice(chaos.SIGNALS[kind])
+        number = draw.choice(SIGNALS[kind])
         time.sleep(draw.uniform(0, 0.5))
         until(lambda kind=kind: stored.victims(kind) or complete(out) == runs, 120)
         if (pids := stored.victims(kind)) and stored.kill(draw.choice(sorted(pids)), number):
@@ -83,10 +183,9 @@ def test_twenty_kills_lose_nothing_change_nothing_and_leave_nothing(sweeping, tm
     assert len(events) == KILLS
     (out / "go").touch()
     for _ in range(5):  # a sweep whose runs were killed ends with failed ones; the next takes them up
-        stored.running().join()
-        if stored.process.exitcode == 0:
+        if stored.running().wait() == 0:
             break
-    assert stored.process.exitcode == 0, (out / "sweeps.log").read_text()
+    assert stored.process.returncode == 0, (out / "sweeps.log").read_text()
     until(lambda: not marked(str(tmp_path)), 10)
     names = sorted(record.run_id for record in records)
     assert sorted(os.listdir(out / "records")) == [f"{name}.json" for name in names]

@@ -35,7 +35,7 @@ def test_sizes_in_the_table_are_the_models(name):
     assert size.inner == config.intermediate_size
 
 
-def test_a_folder_is_read_and_an_unknown_model_said(tmp_path, monkeypatch):
+def test_a_folder_is_read_and_an_unknown_model_said(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert cost.encoder_size(str(find("tiny").folder)) == cost.EncoderSize(4, 128, 512)
     result = cost.estimate([COLA | {"model": "nobody/nothing"}])
@@ -75,7 +75,6 @@ def test_estimates_add_up_and_say_what_they_are():
     first = cost.estimate([resolve(COLA)])
     assert two.runs == 2
     assert two.gpu_hours == pytest.approx(2 * first.gpu_hours)
-    assert "within a factor of two or so" in str(two)
     assert cost.estimate([]).cpu_hours == 0
     assert cost.estimate([{"experiment": "synthetic"}]).flops > 1e11
     with pytest.raises(InputError, match="the GPU must be one of"):

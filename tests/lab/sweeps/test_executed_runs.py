@@ -104,11 +104,7 @@ FULL = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
 @pytest.mark.parametrize(
     ("cells", "status", "text"),
     [
-        (
-            ["import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))", WRITE],
-            "not recorded",
-            "the disk must",
-        ),
+        ([FULL, WRITE], "not recorded", "the disk must"),
         (["import os; os.kill(os.getpid(), 9)"], "failed", "Kernel died"),
     ],
 )

@@ -77,7 +77,6 @@ smoke:
         ("smoke: {task: english_sentiment, sede: 1}", "Did you mean 'seed'"),
         ("smoke: {task: english_sentiment, epochs: 0}", "block 1: epochs of a finetune run must be int from 1"),
         ("smoke: {task: english_sentiment, protocol: huge}", "protocol must be one of"),
-        ("smoke: {task: english_sentiment, method: {name: istar, wieght: 1}}", "Did you mean 'weight'"),
         ("smoke: {task: english_sentiment, seed: []}", "seed of .*block 1 must have at least one value"),
         ("smoke: {task: english_sentiment, seed: [[0]]}", "seed of .*must be text, a number"),
         ("smoke: {1: 2}", "keys of .*must be names"),

@@ -2,13 +2,11 @@
 
 import functools
 from collections import Counter
-from pathlib import Path
 
-import pandas as pd
 import pytest
 import yaml
+from cola import save_cola, write_rows
 
-import isonb
 from isonb_lab.claims.printed import hyperparameters
 from isonb_lab.data.corpus import sentences
 from isonb_lab.data.tasks import KINDS, TASKS
@@ -16,7 +14,6 @@ from isonb_lab.methods import methods
 from isonb_lab.places import EXPERIMENTS_FOLDER
 from isonb_lab.runs.table import scan
 from isonb_lab.sweeps import cost
-from isonb_lab.sweeps.cost import needs
 from isonb_lab.sweeps.grids import SIZES, about_grid, load_grid
 from tests.lab import random_models
 
@@ -104,7 +101,6 @@ def test_shrink_the_longest_is_trained_as_printed():
     assert {(method["weight"], method["in_cluster"], method["reduction"]) for method in entropy} == {(1, 0, "sum")}
 
 
-SHRINK = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments" / "shrink_the_longest.yaml"
 IDS = {"google-bert/bert-base-uncased": "bert", "FacebookAI/roberta-base": "roberta"}
 ROWS = {"train": 80, "validation": 24}
 
@@ -119,24 +115,16 @@ def stand_ins(tmp_path_factory):
             random_models.save(kind, home / "models" / name)
     texts = [sentence.text for sentence in sentences()]
     for split, count in ROWS.items():
-        label = [i % 2 for i in range(count)]
-        pairs = {"sentence1": texts[:count], "sentence2": texts[1 : count + 1], "label": label, "idx": range(count)}
-        single = {"sentence": texts[:count], "label": label, "idx": range(count)}
-        for task, columns in (("mrpc", pairs), ("cola", single)):
-            file = home / "data" / "glue" / task / f"{split}.parquet"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            pd.DataFrame(columns).to_parquet(file)
+        numbers = [{"label": i % 2, "idx": i} for i in range(count)]
+        pairs = [row | {"sentence1": texts[i], "sentence2": texts[i + 1]} for i, row in enumerate(numbers)]
+        write_rows(home / f"data/glue/mrpc/{split}.parquet", pairs)
+    save_cola(home / "data")
     return home
 
 
-@pytest.fixture(scope="module")
-def paper():
-    return [run.config for run in load_grid(SHRINK, "paper")]
-
-
-def test_the_grid_needs_the_papers_models_by_their_ids(paper, stand_ins, monkeypatch):
+def test_the_grid_needs_the_papers_models_by_their_ids(stand_ins, monkeypatch):
     monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
-    expected = needs(paper, stand_ins / "data")
+    expected = cost.needs(configs("shrink_the_longest", "paper"), stand_ins / "data")
     assert {need.name for need in expected if need.kind == "model"} == set(IDS)
     assert all(need.there for need in expected)
 
@@ -146,8 +134,8 @@ def test_the_command_runs_a_block_of_the_paper_grid(stand_ins, monkeypatch, caps
     """The first block as it stands, cut to one run of two updates: notebook, record, cost told first."""
     from isonb.cli import main
 
-    block = yaml.safe_load(SHRINK.read_text(encoding="utf-8"))["paper"][0]
-    block |= {"model": "google-bert/bert-base-uncased", "method": {"name": "entropy"}, "seed": 0, "max_steps": 2}
+    cut = {"model": "google-bert/bert-base-uncased", "method": {"name": "entropy"}, "seed": 0, "max_steps": 2}
+    block = GRIDS["shrink_the_longest"]["paper"][0] | cut
     grid = tmp_path / "one.yaml"
     grid.write_text(yaml.safe_dump({"paper": [block]}), encoding="utf-8")
     monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))

@@ -62,11 +62,9 @@ def cluster(out, hangs=None):
     dask = [str(Path(sys.executable).with_name("dask"))]
     scheduler_file = out / "cluster.json"
     options = ["--scheduler-file", str(scheduler_file)]
-    where = ["--port", "0", "--interface", "lo", "--no-dashboard"]
-    commands = [[*dask, "scheduler", *where, *options]]
-    commands += 2 * [
-        [*dask, "worker", "--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--no-nanny", *options]
-    ]
+    here = ["--port", "0", "--interface", "lo", "--no-dashboard"]
+    single = ["--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--no-nanny"]
+    commands = [[*dask, "scheduler", *here, *options], *2 * [[*dask, "worker", *single, *options]]]
     processes = []
     try:
         with (out / "cluster.log").open("ab") as log:
@@ -146,13 +144,8 @@ def test_one_bad_run_leaves_the_others_alone(out):
     assert not (out / "records" / f"{report.outcomes[2].run_id}.json").exists()  # so it runs again by itself
     options["runner"] = "fake_runs:slow"
     again = sweep([config(seed) for seed in range(6)], out, **options)
-    assert [o.status for o in again.outcomes] == [
-        "skipped",
-        "failed before",
-        "finished",
-        *["failed before"] * 2,
-        "skipped",
-    ]
+    before = "failed before"
+    assert [o.status for o in again.outcomes] == ["skipped", before, "finished", before, before, "skipped"]
     last = sweep([config(seed) for seed in range(6)], out, retry_failed=True, **options)
     assert (last.exit_code, len(last.of("finished")), len(last.of("skipped"))) == (0, 3, 3)
 
