@@ -203,6 +203,14 @@ def test_a_link_to_a_device_and_a_pipe_are_never_opened(folder, name, kind):
             look(str(folder))
 
 
+@pytest.mark.parametrize(("name", "most"), [("vocab.txt", "1 are"), ("model.safetensors", "are the most")])
+def test_files_beyond_all_measure_are_never_read(folder, name, most):
+    with (folder / name).open("ab") as file:
+        file.truncate(2**42)  # without taking any room
+    with pytest.raises(ModelError, match=f"has {name} of 4,096 GiB, where .*{most}"):
+        locate.find(folder)
+
+
 def test_a_tokenizer_that_never_ends(folder, monkeypatch):
     file = folder / "tokenizer.json"
     text = json.loads(file.read_text())
