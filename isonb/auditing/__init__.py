@@ -10,7 +10,7 @@ from isonb.auditing.defects import Finding
 from isonb.auditing.fixing import Effect, Fix
 from isonb.auditing.measured import Layer, Match, Reading
 from isonb.auditing.reading import vectors_of
-from isonb.auditing.reading.described import VectorsError
+from isonb.auditing.reading.members import VectorsError
 from isonb.auditing.remedies import Remedy
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import Check

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.auditing.reading.rows import NAMED, Pass
+from isonb.auditing.one_pass import Pass
+from isonb.auditing.reading.rows import NAMED
 from isonb.auditing.unrelated import Unrelated
 from isonb.measures.neighbourhoods import Neighbours
 from isonb.numerics.nearest import nearest_by_cosine

@@ -14,8 +14,8 @@ from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.fixing import advises, check_path, fix_vectors, next_steps
 from isonb.auditing.measured import Match, Pairs, quantiles
-from isonb.auditing.reading.advice import refuse
-from isonb.auditing.reading.rows import NAMED, Read, pieces, read, rows_of
+from isonb.auditing.one_pass import read
+from isonb.auditing.reading.rows import NAMED, Read, pieces, rows_of
 from isonb.auditing.remedies import remedies, score_text
 from isonb.auditing.report import Audit
 from isonb.auditing.unrelated import Unrelated, pair_cosines, random_pairs, unrelated_pairs
@@ -75,7 +75,7 @@ def audit_vectors(
     summary = read(source)
     n, d = len(summary.good), source.shape[1]
     if n < 20:
-        _too_few(source, n, origin)
+        _too_few(source, n)
     draw = torch.Generator().manual_seed(options.seed)
     order = torch.randperm(n, generator=draw)
     wide = d > WIDE
@@ -117,7 +117,7 @@ def audit_vectors(
     return Audit(n, d, len(x), worst_first(findings), shape, floor.quantiles, withheld, floor.scale, **more, read=known)
 
 
-def _too_few(source: Any, n: int, origin: str) -> NoReturn:
+def _too_few(source: Any, n: int) -> NoReturn:
     """Raise the error of fewer than 20 rows that count: because of dimensions that are empty throughout, or of rows."""
     must, got = "at least 20 rows must be finite and not zero", f"{n} of {source.shape[0]}"
     filled = torch.zeros(source.shape[1], dtype=torch.bool)
@@ -128,8 +128,7 @@ def _too_few(source: Any, n: int, origin: str) -> NoReturn:
         fail(ShapeError, must, got, "Rows are points; a transposed array has too few.")
     names = ", ".join(map(str, dims[:NAMED])) + (", ..." if len(dims) > NAMED else "")
     got += f", since no row has a number in dimension {names}"
-    x = f"isonb.auditing.vectors_of({origin}, raw=True)"
-    refuse(ShapeError, must, got, "Leave them out:", "empty dimensions", x=x, dims=dims)
+    fail(ShapeError, must, got, f"Leave them out: numpy.delete(x, {dims[:NAMED]}, axis=1).")
 
 
 @dataclass(frozen=True)

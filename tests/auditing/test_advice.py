@@ -1,38 +1,25 @@
-"""Every line of advice is run, on an input that is told it, until an audit reads what it leaves."""
+"""Every piece of Python that an error names is run, on an input that is told it, until an audit reads what it gives."""
 
+import base64
+import re
 import shlex
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 import isonb
 from isonb import cli
-from isonb.auditing.reading.advice import LINES
+from isonb.auditing.reading import matrix
+from isonb.auditing.reading.files import FOREIGN
+from isonb.auditing.reading.members import CODED, UNCLEAR
 from isonb.errors import CODE, InputError
 
 N, D = 60, 16
 X = np.random.default_rng(0).normal(size=(N, D)).round(4).astype("float32")
 BITS = np.packbits(X > 0, axis=-1)
-TOKENS = [np.tile(row, (1 + i % 3, 1)) for i, row in enumerate(X)]
-
-
-def saved(array, name="a.npy"):
-    np.save(name, array)
-    return name
-
-
-def in_parquet(**columns):
-    pq.write_table(pa.table(columns), "a.parquet")
-    return "a.parquet"
-
-
-def texts():
-    with open("a.txt", "w") as file:
-        file.writelines(f"The {animal} sees {n} trees.\n" for animal in ("cat", "dog") for n in range(N // 2))
-    return "a.txt"
 
 
 def gaps():
@@ -41,57 +28,117 @@ def gaps():
     return x
 
 
-# What is told each of them; files and objects, and several of a kind.
-TOLD = {
-    "bool": [lambda: saved(X > 0), lambda: X > 0, lambda: torch.from_numpy(X) > 0],
-    "packed bits": [
-        lambda: saved(np.concatenate([BITS, BITS], -1)),
-        lambda: np.concatenate([BITS, BITS], -1),
-        lambda: in_parquet(v=pa.array([[*row, *row] for row in BITS.tolist()], pa.list_(pa.uint8()))),
-    ],
-    "int8": [lambda: saved((X * 30).astype("i1")), lambda: {"emb": (X * 30).astype("i1"), "ids": np.arange(N)}],
-    "bfloat16": [lambda: saved((X.view("u4") >> 16).astype("u2"))],
-    "complex": [lambda: saved(X + 1j * X), lambda: torch.from_numpy(X + 1j * X)],
-    "float8": [lambda: X.astype(pytest.importorskip("ml_dtypes").float8_e4m3fn)],
-    "tokens": [
-        lambda: saved(np.stack([X, X], 1)),
-        lambda: torch.from_numpy(np.stack([X, X], 1)),
-        lambda: TOKENS,
-        lambda: [torch.from_numpy(token) for token in TOKENS],
-        lambda: [[item.tolist()] for item in TOKENS],
-        lambda: in_parquet(v=[entry.tolist() for entry in TOKENS], text=["a"] * N),
-    ],
-    "empty dimensions": [lambda: saved(gaps()), gaps, lambda: torch.from_numpy(gaps())],
-    "name": [lambda: in_parquet(title=X.tolist(), body=X.tolist())],
-    "name in memory": [lambda: {"it's": X, "other": X}, lambda: pa.table({"a": X.tolist(), "b": X.tolist()})],
-    "texts": [texts],
+def float8():
+    return X.astype(pytest.importorskip("ml_dtypes").float8_e4m3fn)
+
+
+ARRAYS = {
+    "bool": (lambda: X > 0, D),
+    "bits": (lambda: (X > 0).astype("u1"), D),
+    "uint8": (lambda: np.concatenate([BITS, BITS], -1), 2 * D),
+    "int8": (lambda: (X * 30).astype("i1"), D),
+    "uint16": (lambda: (X.view("u4") >> 16).astype("u2"), D),
+    "complex": (lambda: X + 1j * X, 2 * D),
+    "float8": (float8, D),
+    "empty dimensions": (gaps, D - 1),
 }
 
 
-def test_each_line_has_an_input_that_is_told_it():
-    assert set(TOLD) == set(LINES)
+@pytest.mark.parametrize("case", ARRAYS)
+def test_what_is_to_be_taken_of_an_array_gives_vectors(case):
+    make, d = ARRAYS[case]
+    x = make()
+    with pytest.raises(InputError) as refused:
+        isonb.audit(x)
+    (code,) = re.findall(r"(?:take|Take|out:) (.*?)\.$", str(refused.value))
+    assert isonb.audit(eval(code, {"x": x, "numpy": np})).read.shape == (N, d)
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("name", "number"), [(name, i) for name, result in TOLD.items() for i in range(len(result))])
-def test_the_lines_lead_to_vectors(name, number, tmp_path, monkeypatch, capsys):
+def test_every_code_of_numbers_is_tried():
+    assert {*CODED} - {""} <= {*ARRAYS}
+
+
+CELLS = {
+    "bytes": [row.tobytes() for row in X],
+    "base64": [base64.b64encode(row.tobytes()).decode() for row in X],
+    "8-bit vectors": pa.array(BITS.tolist(), pa.list_(pa.uint8())),
+    "arrays": [[row, row] for row in X.tolist()],
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_what_is_to_be_taken_of_a_cell_gives_a_vector(kind):
+    cells = CELLS[kind]
+    with pytest.raises(InputError, match=re.escape(UNCLEAR[kind])):
+        matrix(pa.table({"v": cells}))
+    for code in re.findall(r"numpy\.frombuffer.*'\)", UNCLEAR[kind]):
+        assert np.array_equal(eval(code, {"cell": cells[1], "numpy": np, "base64": base64}), X[1])
+
+
+def hdf5(path):
+    with pytest.importorskip("h5py").File(path, "w") as file:
+        file["NAME"] = X
+
+
+def faiss(path):
+    library = pytest.importorskip("faiss")
+    index = library.IndexFlatIP(D)
+    index.add(X)
+    library.write_index(index, str(path))
+
+
+def in_rows(path):
+    path.write_bytes(b"".join(np.int32(D).tobytes() + row.tobytes() for row in X))
+
+
+FILES = {
+    ".h5": hdf5,
+    ".faiss": faiss,
+    ".feather": lambda path: pyarrow.feather.write_feather(pa.table({"v": X.tolist()}), path),
+    ".fvecs": in_rows,
+    ".fbin": lambda path: path.write_bytes(np.array(X.shape, "<u4").tobytes() + X.tobytes()),
+}
+
+
+@pytest.mark.parametrize("suffix", FILES)
+def test_the_lines_for_files_of_other_programs_save_their_vectors(suffix, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    vectors = TOLD[name][number]()
+    path = tmp_path / f"it's two words{suffix}"
+    FILES[suffix](path)
+    with pytest.raises(InputError, match=rf"must be one of \.npy, .*got .*, a file of \{suffix}\.") as refused:
+        isonb.audit(path)
+    exec("\n".join(str(refused.value).split(CODE)[1:]), {})
+    (saved,) = tmp_path.glob("vectors.*")
+    assert isonb.audit(saved).read.shape == (N, D)
+
+
+def test_every_file_of_another_program_is_tried():
+    assert {*FOREIGN.values()} == {FOREIGN[suffix] for suffix in FILES}
+
+
+def in_parquet(path):
+    pq.write_table(pa.table({"title": X.tolist(), "body": X.tolist()}), path / "a.parquet")
+    return "a.parquet", f"{N} x {D} from "
+
+
+def texts(path):
+    animals = [f"The {animal} sees {n} trees." for animal in ("cat", "dog") for n in range(N // 2)]
+    (path / "a.txt").write_text("\n".join(animals))
+    return "a.txt", "60 texts of a.txt through minilm, "
+
+
+@pytest.mark.parametrize("make", [in_parquet, texts])
+def test_the_commands_of_an_error_run(make, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    name, first = make(tmp_path)
+    with pytest.raises(InputError) as refused:
+        isonb.audit(name)
+    assert cli.main(shlex.split(str(refused.value).split(CODE)[1])[1:]) == 0
+    assert capsys.readouterr().out.startswith(first)
+
+
+def test_the_line_for_what_is_in_memory_names_its_argument():
+    vectors = {"it's": X, "other": X}
     with pytest.raises(InputError) as refused:
         isonb.audit(vectors)
-    lines = str(refused.value).split(CODE)[1:]
-    assert len(lines) == len(LINES[name])
-    if lines[0].startswith("isonb audit "):
-        assert cli.main(shlex.split(lines[0])[1:]) == 0
-        first = "60 texts of a.txt through minilm, " if name == "texts" else f"{N} x {D} from "
-        assert capsys.readouterr().out.startswith(first)
-        return
-    shown = []
-    audit = isonb.audit
-    monkeypatch.setattr(isonb, "audit", lambda *args, **text: shown.append(audit(*args, **text)))
-    exec("\n".join(lines), {"vectors": vectors, "isonb": isonb})
-    monkeypatch.undo()
-    saved_file = tmp_path / "vectors.npy"
-    report = audit(str(saved_file)) if saved_file.is_file() else shown[0]
-    width = {"empty dimensions": D - 1, "complex": 2 * D, "packed bits": 2 * D}.get(name, D)
-    assert report.read.shape == (N, width)
+    exec(str(refused.value).split(CODE)[1], {"isonb": isonb, "vectors": vectors})

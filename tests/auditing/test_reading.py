@@ -1,6 +1,5 @@
 """The table of formats: what each tool writes is read as the numbers that went in, or refused with words that help."""
 
-import base64
 import gzip
 import io
 import json
@@ -11,7 +10,6 @@ import datasets
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
@@ -22,7 +20,7 @@ import isonb
 from isonb import cli
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import numbers
-from isonb.errors import CODE, InputError
+from isonb.errors import InputError
 
 N, D = 60, 16
 X = np.random.default_rng(0).normal(size=(N, D)).round(4).astype("float32")
@@ -80,33 +78,6 @@ def ml_dtypes(kind):
     return lambda path: np.save(path, X.astype(getattr(pytest.importorskip("ml_dtypes"), kind)))
 
 
-def faiss(result):
-    def write(path):
-        library = pytest.importorskip("faiss")
-        index = result(library)
-        index.train(X)
-        index.add(X)
-        library.write_index(index, str(path))
-
-    return write
-
-
-def faiss_bits(path):
-    library = pytest.importorskip("faiss")
-    index = library.IndexBinaryFlat(64)
-    index.add(bits())
-    library.write_index_binary(index, str(path))
-
-
-def hdf5(**holder):
-    def write(path):
-        with pytest.importorskip("h5py").File(path, "w") as file:
-            for name, array in holder.items():
-                file[name.replace("__", "/")] = array
-
-    return write
-
-
 def shards(path):
     path.mkdir()
     for i in range(12):  # number 10 comes after number 2
@@ -139,66 +110,33 @@ def word2vec_binary(path):
     path.write_bytes(f"{N} {D}\n".encode() + b"".join(rows))
 
 
-def pg_dump(path):
-    body = "\n".join(f"{i}\t{cell}" for i, cell in enumerate([*CELLS[:3], r"\N", *CELLS[4:]]))
-    path.write_text(f"SET x = 0;\nCOPY public.items (id, embedding) FROM stdin;\n{body}\n\\.\n\nSELECT 1;\n")
-
-
-def arrow_stream(path):
-    table = listed()
-    with pa.ipc.new_stream(path, table.schema) as sink:
-        sink.write_table(table)
-
-
 TENSORS = pa.FixedShapeTensorArray.from_numpy_ndarray
 QDRANT = {"result": {"points": [{"id": 1, "payload": {"t": "a"}, "vector": row} for row in ROWS]}}
 OPENAI = {"data": [{"index": 1, "embedding": row} for row in ROWS], "model": "m"}
 
 # What is written under which name; which part; the numbers that should come.
 READ = {
-    "numpy float32": ("a.npy", npy(X)),
     "numpy big-endian": ("a.npy", npy(X.astype(">f4"))),
     "numpy Fortran": ("a.npy", npy(np.asfortranarray(X))),
     "numpy int32": ("a.npy", npy((X * 100).astype("i4")), None, (X * 100).astype("i4")),
     "ml_dtypes bfloat16": ("a.npy", ml_dtypes("bfloat16"), None, torch.from_numpy(X).bfloat16().float().numpy()),
     "npz compressed": ("a.npz", lambda path: np.savez_compressed(path, x=X, y=X[:, :3]), "x", X),
-    "npz with ids": ("a.npz", lambda path: np.savez(path, ids=np.arange(N), emb=X)),
-    "npz of an id each": ("a.npz", lambda path: np.savez(path, **dict(zip(IDS, X, strict=True)))),
     "pandas parquet of lists": ("a.parquet", pd.DataFrame({"id": IDS, "v": list(X)}).to_parquet),
     "pandas parquet wide, sorted": ("a.parquet", wide()[sorted(NAMES)].to_parquet),
     "pandas csv of text": ("a.csv", lambda p: pd.DataFrame({"v": CELLS}).to_csv(p)),
-    "pandas csv with an id": ("a.csv", lambda p: wide(id=IDS).to_csv(p)),
-    "csv, semicolons": ("a.csv", lambda p: wide().to_csv(p, sep=";", index=False)),
     "csv in gzip": ("a.csv.gz", lambda p: p.write_bytes(gzip.compress(wide(id=IDS).to_csv().encode()))),
     "polars array": ("a.parquet", lambda p: polars().DataFrame({"v": polars().Series(X)}).write_parquet(p)),
-    "polars ipc": ("a.arrow", lambda p: polars().DataFrame({"v": ROWS}).write_ipc(p)),
     "polars ndjson": ("a.ndjson", lambda p: polars().DataFrame({"v": ROWS}).write_ndjson(p)),
-    "feather": ("a.feather", lambda p: pyarrow.feather.write_feather(listed(), p)),
     "arrow tensors": ("a.parquet", parquet(lambda: pa.table({"v": TENSORS(np.ascontiguousarray(X))}))),
     "arrow struct payload": ("a.parquet", parquet(pa.table({"p": [{"t": "a", "v": r} for r in ROWS]})), "p.v", X),
     "arrow missing rows": ("a.parquet", parquet(lambda: listed([*ROWS[:3], None, *ROWS[4:]])), None, MISSING),
     "arrow floats beside token ids": ("a.parquet", parquet(lambda: listed(ids=[[1, 2]] * N))),
-    "arrow stream": ("a.arrows", arrow_stream),
     "pgvector copy": ("a.tsv", text("".join(f"{i}\t{cell}\n" for i, cell in enumerate(CELLS)))),
-    "pgvector csv": ("a.csv", text("id,embedding\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(CELLS)))),
-    "pgvector pg_dump": ("a.sql", pg_dump, None, MISSING),
     "Postgres arrays": ("a.tsv", text("v\n" + "".join("{" + cell[1:-1] + "}\n" for cell in CELLS))),
     "qdrant scroll": ("a.json", text(json.dumps(QDRANT))),
-    "chroma get": ("a.json", text(json.dumps({"ids": IDS, "embeddings": ROWS, "documents": IDS}))),
-    "OpenAI answer": ("a.json", text(json.dumps(OPENAI))),
-    "JSON of rows": ("a.json", text(json.dumps(ROWS))),
-    "JSON of an id each": ("a.json", text(json.dumps(dict(zip(IDS, ROWS, strict=True))))),
-    "JSON lines of rows": ("a.jsonl", jsonl(ROWS)),
     "JSON lines that are long": ("a.json", jsonl({"note": "x" * 2**17, "v": row} for row in ROWS)),
     "JSON lines, missing for long": ("a.jsonl", jsonl({"v": r} for r in [None] * 5000 + ROWS[:1]), None, LATE),
-    "FAISS flat": ("a.index", faiss(lambda f: f.IndexFlatIP(D))),
-    "FAISS HNSW": ("a.faiss", faiss(lambda f: f.IndexHNSWFlat(D, 8))),
-    "FAISS IVF": ("a.faiss", faiss(lambda f: f.index_factory(D, "IVF2,Flat"))),
-    "HDF5": ("a.h5", hdf5(train=X, ids=np.arange(N))),
-    "HDF5 groups": ("a.hdf5", hdf5(obsm__X_pca=X, obsm__X_umap=X[:, :2]), "obsm/X_pca", X),
-    "datasets": ("set", lambda p: datasets.Dataset.from_dict({"text": IDS, "embedding": ROWS}).save_to_disk(p)),
     "datasets with splits": ("set", splits, "train.embedding", X),
-    "torch tensor": ("a.pt", torch_in(torch.from_numpy(X))),
     "torch dictionary": ("a.pt", torch_in({"emb": torch.from_numpy(X), "ids": torch.arange(N)})),
     "torch list": ("a.pt", torch_in(list(torch.from_numpy(X)))),
     "safetensors": ("a.safetensors", safe(emb=X, other=X[:, :3].copy()), "emb", X),
@@ -266,7 +204,6 @@ REFUSED = {
     "quantised to int8": ("a.npy", npy((X * 30).astype("i1")), "quantised"),
     "unpacked bits": ("a.npy", npy((X > 0).astype("u1")), "zeros and ones"),
     "bfloat16 as uint16": ("a.npy", npy((X.view("u4") >> 16).astype("u2")), "bfloat16"),
-    "float8": ("a.npy", npy(np.zeros((N, D), "V1")), "|V1"),
     "float8 of ml_dtypes": ("a.npy", ml_dtypes("float8_e4m3fn"), "without a type"),
     "lists of bytes": ("a.parquet", parquet(lambda: listed(bits().tolist(), pa.list_(pa.uint8()))), "bits"),
     "bytes of an unknown type": (
@@ -274,12 +211,10 @@ REFUSED = {
         parquet(lambda: pa.table({"v": [*map(bytes, bits())]})),
         "what the bytes are",
     ),
-    "FAISS bits": ("a.faiss", faiss_bits, "bits"),
-    "FAISS compressed": ("a.faiss", faiss(lambda f: f.index_factory(D, "SQ8")), "whole"),
     "complex": ("a.npy", npy(X + 1j), "complex"),
     "text": ("a.npy", npy(np.array([["a", "b"]] * N)), "<U1"),
     "tokens": ("a.npy", npy(np.ones((N, 5, D), "f4")), "(60, 5, 16)"),
-    "lists of lists": ("a.parquet", parquet(pa.table({"v": [[r, r] for r in ROWS]})), "of shape (2, 16)"),
+    "lists of lists": ("a.parquet", parquet(pa.table({"v": [[r, r] for r in ROWS]})), "pool it"),
     "one vector": ("a.npy", npy(X.ravel()), "(960,)"),
     "pickled objects": ("a.npy", npy(np.array([Odd()] * N, dtype=object)), "never loaded"),
     "pickled objects in an archive": ("a.npz", lambda p: np.savez(p, x=np.array([Odd()] * N)), "never loaded"),
@@ -289,19 +224,19 @@ REFUSED = {
     "ragged lists": ("a.parquet", parquet(pa.table({"v": [*ROWS[:-1], [1.0]]})), "59 of length 16"),
     "two columns": ("a.parquet", parquet(pa.table({"title": ROWS, "body": ROWS})), "title: list"),
     "texts alone": ("a.txt", text("a dog\na cat sat\n"), "audited through a model"),
-    "a table of texts": ("a.csv", text("text,label\nhello,1\nyou,0\n"), "text: string"),
+    "a table of texts": ("a.csv", text("text,label\nhello,1\nyou,0\n"), "text: text"),
     "shards of two kinds": ("mixed", mixed, "12 .npy, 1 .parquet"),
     "an empty folder": ("nothing", folder_of(), "nothing"),
     "no file": ("none.npy", lambda p: None, "no file"),
-    "unknown bytes": ("a.db", lambda p: p.write_bytes(b"SQLite format 3\0" * 99), "unknown kind"),
+    "unknown bytes": ("a.db", lambda p: p.write_bytes(b"SQLite format 3\0" * 99), "a file of .db"),
     "the folder of a model": ("m", folder_of("config.json"), "--texts"),
     "torn npy": ("a.npy", lambda p: p.write_bytes(b"\x93NUMPY\x01"), "must be readable"),
     "torn parquet": ("a.parquet", lambda p: p.write_bytes(b"PAR1torn"), "must be readable"),
     "torn JSON lines": ("a.jsonl", text('{"v": [1.0, 2.0]}\n{"v": [1'), "line 2"),
-    "npy in gzip": ("a.npy.gz", lambda p: p.write_bytes(gzip.compress(in_bytes())), "must be one of .npy"),
+    "npy in gzip": ("a.npy.gz", lambda p: p.write_bytes(gzip.compress(in_bytes())), "bytes of no format"),
     "two arrays in a file": ("a.npy", lambda p: p.write_bytes(2 * in_bytes()), "as its header says"),
-    "raw numbers": ("a.npy", lambda p: p.write_bytes(X.tobytes()), "begin as numpy.save writes it"),
-    "text in another encoding": ("a.csv", lambda p: p.write_bytes("größe\n1\n".encode("latin-1")), "UTF-8"),
+    "raw numbers": ("a.npy", lambda p: p.write_bytes(X.tobytes()), "bytes of no format"),
+    "text in another encoding": ("a.csv", lambda p: p.write_bytes("größe\n1\n".encode("latin-1")), "Save it as UTF-8"),
     "a batch with several vectors a row": (
         "a.jsonl",
         jsonl({"r": [{"e": r}, {"e": r}], "t": 4.5, "u": 3.5} for r in ROWS),
@@ -313,7 +248,7 @@ REFUSED = {
         "e: text",
     ),
     "padded tokens": ("a.jsonl", jsonl({"input_ids": [1, 2, 3]} for _ in ROWS), "input_ids"),
-    "rows or columns": ("a.json", text(json.dumps({f"w{c}": ROWS[0] for c in "abc"})), "one vector a key"),
+    "rows or columns": ("a.json", text(json.dumps({f"dim_{c}": ROWS[0] for c in range(3)})), "rows or dimensions"),
     "words, a row cut off": ("a.vec", text("3 2\na 1.0 2.0\nb 1.0 2.0\n"), "3 rows"),
     "no rows": ("a.npz", lambda p: np.savez(p, x=X[:0]), "rows"),
     "ragged after many": ("a.jsonl", jsonl({"v": [0.5] * (2 - i // 5000)} for i in range(5001)), "one length"),
@@ -438,17 +373,6 @@ def test_more_than_two_to_the_thirty_one_numbers(tmp_path):
     assert np.array_equal(numbers(big, torch.tensor([n - 1])).numpy()[0], np.arange(d))
 
 
-@pytest.mark.parametrize("name", ["it's.npy", "two words (1).npy"])
-def test_the_lines_of_an_error_are_python_whatever_the_name_of_the_file(name, tmp_path):
-    np.save(tmp_path / name, bits())
-    with pytest.raises(InputError) as refused:
-        isonb.audit(str(tmp_path / name))
-    lines = str(refused.value).split(CODE)[1:]
-    assert any(repr(str(tmp_path / name)) in line for line in lines)
-    for line in lines:
-        compile(line, "pasted", "exec")
-
-
 # What a report says was read, of these files and objects.
 SAID = {
     "columns": (
@@ -464,10 +388,6 @@ SAID = {
         "60 x 16 from vectors; dimension 0 (numbers of rows) left out",
     ),
     "an axis": (lambda p: X[:, None], "60 x 16 from vectors; axis of length 1 of (60, 1, 16) left out"),
-    "a code": (
-        lambda p: jsonl({"id": i, "e": base64.b64encode(X[i].tobytes()).decode()} for i in range(N))(p / "a.jsonl"),
-        "60 x 16 from a.jsonl, column e (base64 of float32); id left out",
-    ),
     "letters that a terminal obeys": (
         lambda p: pa.table({"\x1b[2Kid": IDS, "v": ROWS}),
         "60 x 16 from vectors, column v; \\x1b[2Kid left out",
@@ -498,17 +418,6 @@ def test_text_of_windows_is_read(encoding, tmp_path):
     mark = "\ufeff" if encoding.endswith("be") else ""
     (tmp_path / "a.csv").write_bytes((mark + content).encode(encoding))
     assert np.allclose(plain(matrix(tmp_path / "a.csv")), X, rtol=1e-6)
-
-
-@pytest.mark.parametrize("ids", [np.arange(N), np.random.default_rng(0).permutation(N)])
-def test_an_index_of_lists_is_read_by_its_ids(ids, tmp_path):
-    faiss = pytest.importorskip("faiss")
-    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(D), D, 2)
-    index.train(X)
-    index.add_with_ids(X, ids.astype("int64"))
-    faiss.write_index(index, str(tmp_path / "a.faiss"))
-    rising = bool((np.diff(ids) > 0).all())
-    assert np.array_equal(plain(matrix(tmp_path / "a.faiss", name=None if rising else "ids")), X[ids.argsort()])
 
 
 def test_a_column_that_is_empty_throughout_is_named():
