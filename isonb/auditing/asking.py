@@ -14,8 +14,8 @@ from isonb.auditing.fixing import check_path
 from isonb.auditing.measured import Pairs
 from isonb.auditing.models import audit_model
 from isonb.auditing.reading import matrix
-from isonb.auditing.reading.rows import rows_of, usable
 from isonb.auditing.report import Audit
+from isonb.auditing.rows import rows_of, usable
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, AuditOptions, audit_vectors
 from isonb.checks import usual_device

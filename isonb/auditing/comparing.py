@@ -17,7 +17,7 @@ from isonb.auditing.defects import Finding, copies
 from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts
 from isonb.auditing.models import encoded, text_count
 from isonb.auditing.reading import matrix
-from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of, usable
+from isonb.auditing.rows import CHUNK, NAMED, numbers, rows_of, usable
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.errors import DegenerateError, ShapeError, fail

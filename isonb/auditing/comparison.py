@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.defects import Finding
-from isonb.auditing.reading.rows import pieces
 from isonb.auditing.report import FindingsReport, stands_out
+from isonb.auditing.rows import pieces
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.terminal import printable
 from isonb.runtime.told import Columns, Section, between

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.auditing.one_pass import Pass
-from isonb.auditing.reading.rows import NAMED
+from isonb.auditing.rows import NAMED, Pass
 from isonb.auditing.unrelated import Unrelated
 from isonb.measures.neighbourhoods import Neighbours
 from isonb.numerics.nearest import nearest_by_cosine

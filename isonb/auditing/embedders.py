@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.reading import matrix
-from isonb.auditing.reading.rows import rows_of
+from isonb.auditing.rows import rows_of
 from isonb.auditing.sides import Side, two_sided, ways
 from isonb.errors import InputError, ShapeError, fail
 from isonb.points import pool

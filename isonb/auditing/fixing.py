@@ -19,8 +19,8 @@ from torch import Tensor
 
 from isonb.auditing.defects import CENTRING, Finding
 from isonb.auditing.measured import Pairs, pair_score
-from isonb.auditing.reading.rows import CHUNK, numbers
 from isonb.auditing.remedies import Change, Remedy, candidates, gain_of
+from isonb.auditing.rows import CHUNK, numbers
 from isonb.errors import InputError, fail
 from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows

@@ -20,8 +20,8 @@ from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder, SentenceEmbedder
 from isonb.auditing.fixing import next_steps
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings, shape_of
-from isonb.auditing.reading.rows import Read, joined, rows_of
 from isonb.auditing.report import Audit
+from isonb.auditing.rows import Read, joined, rows_of
 from isonb.auditing.sides import sides_finding
 from isonb.auditing.soundness import (
     check_model,

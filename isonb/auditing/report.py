@@ -11,8 +11,8 @@ from isonb.auditing.defects import Finding, listed
 from isonb.auditing.fixing import Fix, fix_section
 from isonb.auditing.measured import Layer, Match, Reading
 from isonb.auditing.page import SHOWN, can_draw, cosine_chart, explanations, layer_chart
-from isonb.auditing.reading.rows import Read
 from isonb.auditing.remedies import Remedy
+from isonb.auditing.rows import Read
 from isonb.auditing.soundness import Check
 from isonb.auditing.unrelated import Unrelated
 from isonb.errors import InputError, fail

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Embedder, TokenEmbedder
-from isonb.auditing.reading.rows import NAMED
+from isonb.auditing.rows import NAMED
 from isonb.errors import InputError, fail
 from isonb.measures.first_token import first_token
 from isonb.numerics.rows import unit_rows

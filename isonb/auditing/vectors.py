@@ -14,10 +14,9 @@ from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.fixing import advises, check_path, fix_vectors, next_steps
 from isonb.auditing.measured import Match, Pairs, quantiles
-from isonb.auditing.one_pass import read
-from isonb.auditing.reading.rows import NAMED, Read, pieces, rows_of
 from isonb.auditing.remedies import remedies, score_text
 from isonb.auditing.report import Audit
+from isonb.auditing.rows import NAMED, Read, pieces, read, rows_of
 from isonb.auditing.unrelated import Unrelated, pair_cosines, random_pairs, unrelated_pairs
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.neighbourhoods import Neighbours

@@ -10,7 +10,7 @@ from isonb.auditing import models
 from isonb.auditing.asking import audit
 from isonb.auditing.embedders import TokenEmbedder
 from isonb.auditing.fixing import next_steps
-from isonb.auditing.reading.rows import rows_of
+from isonb.auditing.rows import rows_of
 from isonb.errors import InputError, ShapeError
 from isonb.models.loading import load, load_for_training
 from isonb_lab.data import corpus

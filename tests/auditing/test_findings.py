@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 import isonb
 from isonb import cli
 from isonb.auditing.defects import copies
-from isonb.auditing.one_pass import read
+from isonb.auditing.rows import read
 from isonb.errors import DegenerateError
 from isonb.measures.neighbourhoods import Neighbours
 from isonb.models.catalogue import EMBEDDED, embedded_folder

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from isonb.auditing.reading import matrix
-from isonb.auditing.reading.rows import numbers
+from isonb.auditing.rows import numbers
 from isonb.errors import InputError
 
 # A writer takes a path, rows of Python floats (None: a row that is missing), an id a row or None, and the mark in

@@ -10,8 +10,8 @@ import torch
 
 from isonb.auditing.reading.cells import as_numpy
 from isonb.auditing.reading.members import SHAPE, Holder, Member
-from isonb.auditing.reading.rows import RowSource, pieces, usable
 from isonb.auditing.reading.values import is_array, members_of
+from isonb.auditing.rows import RowSource, pieces, usable
 from isonb.errors import DtypeError, ShapeError, fail, in_one_line
 
 

@@ -79,6 +79,8 @@ def kind_of(cells: Sequence[Any]) -> str:
         if all(isinstance(cell, str) and len(cell) % 4 == 0 and BASE64.fullmatch(cell) for cell in cells):
             return "base64"
         return "odd" if _looks_encoded(first.strip()) else "text"
+    if not np.ndim(first) and isinstance(first, np.ndarray | torch.Tensor):
+        return "numbers"
     if not hasattr(first, "__len__"):
         return "text"
     try:

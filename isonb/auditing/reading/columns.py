@@ -20,6 +20,7 @@ import numpy as np
 
 from isonb.auditing.reading.cells import is_missing, kind_of, spooled, stacked
 from isonb.auditing.reading.members import LOOKED, UNCLEAR, Member, counts_on
+from isonb.errors import ShapeError, fail
 
 Path = tuple[str, ...]  # of a column: its name, and those of the fields inside it
 Batches = Callable[[Sequence[Path] | None], Iterable[Mapping[Path, Any]]]  # of these columns, or of all
@@ -52,12 +53,17 @@ class Column(NamedTuple):
 
 def columns_of_rows(rows: Callable[[], Iterable[Any]]) -> Batches:
     """Rows of Python as a table: records, vectors, or lists of unlike things, whose places are then their columns."""
-    places = _are_mixed([row for row in itertools.islice(rows(), LOOKED) if row is not None])
+    head = [row for row in itertools.islice(rows(), LOOKED) if row is not None]
+    width = len(head[0]) if _are_mixed(head) else 0
 
     def batches(paths: Sequence[Path] | None) -> Iterator[Mapping[Path, Any]]:
         every = iter(rows())
         while some := [*itertools.islice(every, ROWS)]:
-            yield flattened({"": [row and dict(enumerate(row)) for row in some] if places else some})
+            if width and {len(row) for row in some if row} != {width}:
+                fail(
+                    ShapeError, f"every row must have {width} places", "rows of several lengths", "Correct those rows."
+                )
+            yield flattened({"": [row and dict(enumerate(row)) for row in some] if width else some})
 
     return batches
 

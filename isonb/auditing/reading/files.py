@@ -16,8 +16,8 @@ import torch
 
 from isonb.auditing.reading import tables, text
 from isonb.auditing.reading.members import Holder, Member, VectorsError
-from isonb.auditing.reading.rows import RowSource, joined
 from isonb.auditing.reading.values import members_of
+from isonb.auditing.rows import RowSource, joined
 from isonb.errors import CODE, InputError, fail, in_one_line, needs
 
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # of text

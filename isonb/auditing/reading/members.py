@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from isonb.auditing.reading.cells import as_numpy
-from isonb.auditing.reading.rows import SHOWN, Read, RowSource, changed
+from isonb.auditing.rows import SHOWN, Read, RowSource, changed
 from isonb.errors import CODE, DtypeError, InputError, ShapeError, fail
 from isonb.runtime.terminal import printable
 

@@ -48,13 +48,19 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def separated(path: Path) -> list[Member]:
     """CSV and its kin: the separator, the decimal comma and whether there is a header are read off the first lines."""
+    import pyarrow as pa
     import pyarrow.csv as pc
 
     with _opened(path) as file:
-        lines = bytes(file.read(2**16)).decode("utf-8-sig", "replace").splitlines()[:LOOKED] or [""]
-    mark = (
-        "\t" if ".tsv" in path.suffixes else next((mark for mark in "\t;, " if mark in QUOTED.sub("", lines[0])), ",")
-    )
+        lines = bytes(file.read(2**16)).decode("utf-8-sig", "replace").splitlines()[:LOOKED]
+    if not any(lines):
+        fail(ShapeError, f"{path.name} must have rows", "an empty file", "Look at the program that wrote it.")
+    bare = "\t" if ".tsv" in path.suffixes else QUOTED.sub("", lines[0])
+    mark = next((mark for mark in "\t;, " if mark in bare), ",")
+    source = _opened(path)
+    if mark == " ":  # of which there may be several
+        lines = [" ".join(line.split()) for line in lines]
+        source = pa.BufferReader(b"\n".join(b" ".join(line.split()) for line in _lines(path)))
     fields, *below = csv.reader(lines[:1] + lines[1:2], delimiter=mark)
     comma = any(map(DECIMAL.fullmatch, (below or [fields])[0]))
     header = _is_header([field.replace(",", ".") for field in fields] if comma else fields)
@@ -62,7 +68,7 @@ def separated(path: Path) -> list[Member]:
         must, got = f"{path.name} must have one mark between numbers and another in them", "numbers that begin with 0"
         fail(VectorsError, must, f"commas alone, and {got}, as behind a decimal comma", "Save it with ';'.")
     table = pc.read_csv(
-        _opened(path),
+        source,
         pc.ReadOptions(block_size=BLOCK, column_names=None if header else [*map(str, range(len(fields)))]),
         pc.ParseOptions(delimiter=mark, newlines_in_values=True, ignore_empty_lines=mark != " "),
         pc.ConvertOptions(null_values=MISSING, strings_can_be_null=True, decimal_point="," if comma else "."),
@@ -98,7 +104,7 @@ def _is_header(fields: list[str]) -> bool:
 
 def json_file(path: Path) -> list[Member]:
     """One value of lists and objects, or a value a line."""
-    if ".json" in path.suffixes:
+    if ".json" in map(str.lower, path.suffixes):
         with _opened(path) as file, contextlib.suppress(json.JSONDecodeError):  # then a value a line
             return members_of(json.loads(bytes(file.read()).decode("utf-8-sig")), path.name)
     return members_of_table(columns_of_rows(partial(_json_lines, path)), path.name)
