@@ -62,7 +62,7 @@ def test_rows_that_break_in_one_alone_are_a_fault(x):
 def test_other_bad_input(x):
     with pytest.raises(InputError, match="20 rows"):
         isonb.compare(x, torch.full_like(x, torch.nan))
-    with pytest.raises(InputError, match="must hold vectors, one a row; got float"):
+    with pytest.raises(InputError, match="must hold vectors, one a row; got numbers"):
         isonb.compare(x, [1.0])
     with pytest.raises(InputError, match="texts must be a list of strings; got one int"):
         isonb.compare("tiny", "minilm", texts=5)

@@ -19,7 +19,8 @@ def columns_of(batch: Any) -> Mapping[Column, Any]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         column = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
         column = column.combine_chunks()
-        shape, column = getattr(column.type, "shape", None), getattr(column, "storage", column)
+        shape = column.type.shape if isinstance(column.type, pa.FixedShapeTensorType) else None
+        column = getattr(column, "storage", column)
         column = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
         counted = pa.types.is_integer(column.type) and column.null_count
         cells = column.to_pylist() if counted else column.to_numpy(zero_copy_only=False)

@@ -75,7 +75,7 @@ def _of_mapping(children: Mapping[str, Any], title: str) -> list[Member]:
         if inner and all(map(str.isdigit, inner)):
             return [Member("", f"cells by the number of their row, of {', '.join([*children][:3])}, ...")]
         members = members_of_table(columns_of_rows(lambda: values), title)
-        if any(member.take and member.certain for member in members):
+        if any(member.take and (member.certain or member.columns) for member in members):
             return members
     lengths = {_length(child) for child in values}
     if len(values) > 1 and len(lengths) == 1 and None not in lengths and not any(map(METADATA.match, children)):
