@@ -195,7 +195,7 @@ def test_every_direct_need_is_pinned_with_hashes_and_the_tools_of_tests_and_lint
     extras = MODULE["optional-dependencies"] | LAB["optional-dependencies"]
     for extra, lines in {**extras, "torch": MODULE["dependencies"], "lab": LAB["dependencies"]}.items():
         for need in map(Requirement, lines):
-            pin = pinned[extra in ("cluster", "dev")].get(canonicalize_name(need.name))
+            pin = pinned[extra in ("cluster", "dev", "approximate")].get(canonicalize_name(need.name))
             assert need.name in ("isonb", "isonb-lab") or need.specifier.contains(str(pin).removeprefix("==")), need
     assert not {"mypy", "twine", "playwright", "pre-commit", "lightning", "faiss-cpu", "polars"} & set(pinned[0])
 

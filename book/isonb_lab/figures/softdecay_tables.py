@@ -22,7 +22,9 @@ def plane_map(points: Tensor, *, seed: int = 0) -> NDArray[np.floating[Any]]:
     Perplexity 40 and 300 iterations, as in Figure 4 of SoftDecay; fewer than 121 points get perplexity (n - 1) / 3.
 
     >>> import torch
-    >>> flat = plane_map(torch.cat([torch.randn(9, 4), torch.randn(9, 4) + 50]))
+    >>> points = torch.randn(18, 4, generator=torch.Generator().manual_seed(0))
+    >>> points[9:] += 50
+    >>> flat = plane_map(points)
     >>> flat.shape, bool(((flat[:9].max(0) < flat[9:].min(0)) | (flat[9:].max(0) < flat[:9].min(0))).any())
     ((18, 2), True)
     """
