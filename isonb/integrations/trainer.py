@@ -79,7 +79,8 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         shrinkage_rows: at each epoch's start the covariance of so many points of the training data (all, when there are
             fewer) is measured with the model in evaluation mode, and kept in the checkpoints of that epoch.
         running_shrinkage: measure it once, when training begins; from then on the points that the penalty sees replace
-            older ones (:meth:`isonb.ShrinkageCovariance.update`): cheaper by a pass an epoch, and with dropout in the points.
+            older ones (:meth:`isonb.ShrinkageCovariance.update`): cheaper by a pass an epoch, and with dropout in the
+            points.
     """
 
     def __init__(
