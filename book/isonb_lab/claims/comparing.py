@@ -44,7 +44,7 @@ def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: 
     for name, values in gains.items():
         mean, test = student(values), tests.get(name)
         lines = (np.nan, np.nan, NO_SETTING) if test is None else (test.visible, test.p, LABELS[test.verdict])
-        rows.append((*name, mean.n, mean.estimate, mean.low, mean.high, *lines))
+        rows.append((*name, mean.n, *mean.ends, *lines))
     return pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "mde", "p", "outcome"])
 
 

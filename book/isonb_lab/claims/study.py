@@ -224,7 +224,7 @@ class Study:
         for suite, values in verdicts.by_cell(changes).items():
             if len(values) >= verdicts.FEWEST:
                 mean = student(values)
-                ends = (mean.estimate, mean.low, mean.high, verdicts.smallest_visible(mean, alpha))
+                ends = (*mean.ends, verdicts.smallest_visible(mean, alpha))
                 rows.append((suite, mean.n, *ends))
         return pd.DataFrame(rows, columns=["suite", "n", "mean", "low", "high", "mde"])
 
@@ -235,7 +235,7 @@ class Study:
         rows = []
         for (suite, arm), some in runs.groupby(["suite", "arm"], sort=False):
             failed = share(int(some["failed"].sum()), len(some))
-            rows.append((suite, arm, failed.n, int(some["failed"].sum()), failed.estimate, failed.low, failed.high))
+            rows.append((suite, arm, failed.n, int(some["failed"].sum()), *failed.ends))
         return pd.DataFrame(rows, columns=["suite", "arm", "n", "failed", "share", "low", "high"])
 
     def lead(self, arm: str, suite: str) -> Interval | None:

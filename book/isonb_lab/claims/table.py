@@ -68,10 +68,8 @@ def in_words(settings: Settings) -> str:
 
 def _spelled_out(settings: dict[str, Any], size: str) -> dict[str, Any]:
     """A cell with the values of its protocol, by column."""
-    protocol, task = (
-        settings.pop("protocol", protocol_of(settings.get("model", "tiny"), size)),
-        str(settings.get("task")),
-    )
+    protocol = settings.pop("protocol", protocol_of(settings.get("model", "tiny"), size))
+    task = str(settings.get("task"))
     kind = TASKS[task].kind if task in TASKS else ""
     settings = {"experiment": "similarity" if kind == "similarity" else "finetune"} | settings
     method = settings.pop("method", {})

@@ -275,9 +275,7 @@ class PredictionJudgement:
     @property
     def ends(self) -> tuple[float, float, float]:
         """The mean with the ends of its interval; NaN where no cell can tell."""
-        return (
-            (math.nan, math.nan, math.nan) if self.mean is None else (self.mean.estimate, self.mean.low, self.mean.high)
-        )
+        return (math.nan, math.nan, math.nan) if self.mean is None else self.mean.ends
 
 
 @dataclass(frozen=True)
@@ -487,9 +485,7 @@ def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell
         " and ".join(f"{end + 0.0:.4g}" for end in ends if math.isfinite(end))  # a border of -0 is 0
         for ends in (prediction.claimed, prediction.tolerated)
     )
-    if (
-        interval.low > most or interval.high < least
-    ):  # with an expected effect, so is an effect that is clear but smaller
+    if interval.low > most or interval.high < least:  # or clear, but smaller than the expected effect
         outcome, reason, about = CONTRADICTED, Reason.OTHER, edge
     elif low < interval.low and interval.high < high:
         outcome, reason, about = SUPPORTED, Reason.CLAIMED, border

@@ -185,7 +185,7 @@ def _row(pair: Pair) -> dict[str, Any]:
     summary = vars(pair) | {"seeds": len(pair.differences)}
     intervals = {"gain": pair.interval, "failed": pair.failed, "isotropy": pair.isotropy}
     for name, first in (intervals | {"control_failed": pair.control_failed}).items():
-        ends = (math.nan,) * 3 if first is None else (first.estimate, first.low, first.high)
+        ends = (math.nan,) * 3 if first is None else first.ends
         summary |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
     summary |= {"gain": pair.mean, "low": summary["gain_low"], "high": summary["gain_high"]}
     return {name: summary[name] for name in COLUMNS}

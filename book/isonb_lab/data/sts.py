@@ -132,8 +132,7 @@ def gains(final: Sequence[float], plain: Sequence[float], gold: Gold, seed: int)
             gap = rank_difference(gold.values, final, plain, parts, by_size=by_size, seed=seed)
         except StatsError:
             return undefined
-        ends = (gap.interval.estimate, gap.interval.low, gap.interval.high)
-        return dict(zip(undefined, [*(100 * end for end in ends), gap.p], strict=True))
+        return dict(zip(undefined, [*(100 * end for end in gap.interval.ends), gap.p], strict=True))
 
     undefined: Values = dict.fromkeys(("", ".low", ".high", ".p"))
     parts, whole = list(gold.by_subset.values()), gain()

@@ -187,7 +187,7 @@ def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
         {
             "claim": item.claim.number,
             "prediction": part.prediction.what,
-            "mean over tasks": with_interval(part.mean.estimate, part.mean.low, part.mean.high) if part.mean else "–",
+            "mean over tasks": with_interval(*part.mean.ends) if part.mean else "–",
             "verdict": item.outcome_of(part),
         }
         for item in judged

@@ -26,5 +26,5 @@ def outcome(contradicted: bool, holds: bool) -> str:
 
 def with_ends(name: str, interval: Interval | None) -> dict[str, float | None]:
     """An estimate as three columns of a table: itself, and the ends of its interval."""
-    numbers = (None,) * 3 if interval is None else (interval.estimate, interval.low, interval.high)
+    numbers = (None,) * 3 if interval is None else interval.ends
     return dict(zip((name, f"{name} low", f"{name} high"), numbers, strict=True))

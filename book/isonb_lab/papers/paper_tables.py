@@ -113,7 +113,7 @@ def gains(cells: Sequence[PairedScores]) -> pd.DataFrame:
     for item in cells:
         if len(item.gains) > 1:
             mean = student([100 * gain for gain in item.gains])
-            rows.append((f"{item.model} (ours)", item.task, item.settings, mean.estimate, mean.low, mean.high))
+            rows.append((f"{item.model} (ours)", item.task, item.settings, *mean.ends))
     return pd.DataFrame(rows, columns=["model", "task", "metric", "gain", "low", "high"])
 
 

@@ -75,7 +75,7 @@ def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             values = list(cell["there"] - cell["here"])
             mean = student(values, level=level)
             means = (len(cell), cell["here"].mean(), cell["there"].mean())
-            rows.append((suite, arm, *means, mean.estimate, mean.low, mean.high, paired_p(values)))
+            rows.append((suite, arm, *means, *mean.ends, paired_p(values)))
     table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "difference", "low", "high", "p"])
     return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
 

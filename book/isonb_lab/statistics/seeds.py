@@ -40,6 +40,11 @@ class Interval:
     n: int
     method: str
 
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """The estimate, and its two ends."""
+        return self.estimate, self.low, self.high
+
     def excludes(self, value: float = 0.0) -> bool:
         """Whether ``value`` lies outside."""
         return not self.low <= value <= self.high

@@ -60,9 +60,8 @@ def columns_of_rows(rows: Callable[[], Iterable[Any]]) -> Batches:
         every = iter(rows())
         while some := [*itertools.islice(every, ROWS)]:
             if width and {len(row) for row in some if row} != {width}:
-                fail(
-                    ShapeError, f"every row must have {width} places", "rows of several lengths", "Correct those rows."
-                )
+                got, fix = "rows of several lengths", "Correct those rows."
+                fail(ShapeError, f"every row must have {width} places", got, fix)
             yield flattened({"": [row and dict(enumerate(row)) for row in some] if width else some})
 
     return batches
