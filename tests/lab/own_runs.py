@@ -29,6 +29,13 @@ def write(folder: Path, *, tasks=("sst2", "rte"), model=BERT, methods=METHODS, s
                 score = 0.80 + gain / 100 + 0.002 * seed * (1 + len(name) % 3)
                 metrics = {"accuracy": score, "baseline.accuracy": 0.5}
                 metrics |= {f"end.tokens.{measure}": 0.1 + gain / 100 + 0.001 * seed for measure in MEASURES}
+                read = 0.02 + gain / 1000 + 0.0001 * seed  # by the head: IsoScore-U, and so many of 768 directions
+                metrics |= {
+                    "end.features.isoscore_unbiased": read,
+                    "end.cls.isoscore": read,
+                    "end.cls.isoscore_star": read,
+                }
+                metrics["end.features.participation_ratio_unbiased"] = 1 + 767 * read
                 series = {"step.validation.accuracy": [(1, score - 0.1), (2, score)]}
                 series["layer.end.tokens.isoscore_star"] = [(k, 0.1 * k + gain / 100) for k in range(13)]
                 write_record(folder / "records", Record(config=config, metrics=metrics, series=series, manifest={}))

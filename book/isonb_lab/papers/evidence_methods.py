@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median, stdev
 
 import pandas as pd
@@ -33,6 +34,11 @@ DESIGN = Design(
 )
 
 
+def linear_heads(study: Study) -> Study:
+    """A study with its runs that have a linear head: all of the book's, and of a reader's those that belong here."""
+    return replace(study, runs=study.runs[study.runs["head"] == "linear"])
+
+
 def cells(study: Study) -> pd.DataFrame:
     """What each method gains, by ``arm`` and ``suite``: the cells with all their runs, in the family of the plan.
 
@@ -50,7 +56,7 @@ def rounder(study: Study, arm: str, suite: str) -> float:
     By IsoScore-U, which doesn't depend on how many rows were measured, and by IsoScore* of the tokens of all layers
     for I-STAR; means over the seeds of both.
     """
-    measure = ALL_LAYERS if ACTS_ON.get(arm) == "tokens" else "isoscore_unbiased"
+    measure = ALL_LAYERS if study.design.acts_on.get(arm) == "tokens" else "isoscore_unbiased"
     after, before = study.ends(arm, measure, [suite])
     both = after.keys() & before.keys()
     if not both:
@@ -59,11 +65,16 @@ def rounder(study: Study, arm: str, suite: str) -> float:
 
 
 def last_pass(study: Study, suite: str) -> Interval:
-    """What plain training gained in its last pass on the held-out rows: Student's interval over seeds."""
-    metric = study.runs.loc[study.runs["suite"] == suite, "metric"].iloc[0]
-    logged = study.logged(f"step.validation.{metric}", PLAIN, [suite])
-    *_, before, last = (values for _, values in logged.pivot(index="seed", columns="step", values="value").items())
-    return student((last - before).tolist())
+    """What plain training gained in its last pass on the held-out rows: Student's interval over seeds.
+
+    NaN on a task without plain runs of two seeds and passes.
+    """
+    metrics = study.runs.loc[study.runs["suite"] == suite, "metric"].unique()
+    logged = study.logged(f"step.validation.{metrics[0]}" if len(metrics) else "", PLAIN, [suite])
+    passes = [values for _, values in logged.pivot(index="seed", columns="step", values="value").items()]
+    if len(passes) < 2 or len(passes[0]) < 2:
+        return Interval(math.nan, math.nan, math.nan, LEVEL, 0, "student")
+    return student((passes[-1] - passes[-2]).tolist())
 
 
 def seeds_asked(study: Study, suite: str, arms: Sequence[str] = METHODS) -> int:

@@ -13,14 +13,15 @@ from typing import Any
 
 import pandas as pd
 
+from isonb.errors import fail
 from isonb.measures.registry import titles
-from isonb_lab.claims.comparing import ALIKE, ALL_LAYERS
-from isonb_lab.claims.design import PLAIN, TASK_NAMES, Design, Settings
+from isonb_lab.claims.comparing import ALIKE, ALL_LAYERS, against_plain
+from isonb_lab.claims.design import PLAIN, TASK_NAMES, Design, Settings, StudyError
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, tail
+from isonb_lab.claims.verdicts import FEWEST, Change, Claim, Evidence, Prediction, tail
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
 
@@ -82,10 +83,39 @@ def arm_of(settings: Settings) -> str | None:
     return NAMES.get(settings.get("method.name", "none"))
 
 
+def methods_of(study: Study) -> tuple[str, ...]:
+    """The methods that are compared with plain training: those of the book, then those of a reader's runs alone."""
+    rest = [arm for arm in study.arms if arm != PLAIN and not arm.startswith(LAST)]
+    return tuple(arm for arm in dict.fromkeys([*arms.METHODS, *rest]) if arm in rest)
+
+
+def compared(study: Study) -> tuple[str, ...]:
+    """:func:`methods_of` of a study that compares at least one of them.
+
+    Raises
+        StudyError: for runs without one.
+    """
+    methods = methods_of(study)
+    if against_plain(study, methods).empty:
+        must = f"runs must hold a method and plain training with {FEWEST} seeds in common, on a task that one learned"
+        got = f"{len(study.runs)} runs: {', '.join(study.arms)} on {', '.join(study.suites)}"
+        fail(StudyError, must, got, "Sweep a grid with the method none beside the others, and more seeds.")
+    return methods
+
+
 def setting(settings: Settings) -> str:
-    """The tuned setting of a run in words: "λ = -0.3"."""
-    column, sign = TUNED[settings["method.name"]]
-    return f"{sign} = {float(settings[column]):g}"
+    """The tuned setting of a run in words: "λ = -0.3"; a dash for a method that the book doesn't tune."""
+    column, sign = TUNED.get(settings["method.name"], ("", ""))
+    return f"{sign} = {float(settings[column]):g}" if column in settings else "–"
+
+
+def settings_of(study: Study) -> dict[tuple[str, str], str]:
+    """The setting of the runs of a study by suite and arm: "λ = -0.3"; each of several."""
+    words: dict[tuple[str, str], dict[str, None]] = {}
+    places = zip(study.runs["suite"], study.runs["arm"], settings_of_rows(study.runs), strict=True)
+    for suite, arm, settings in places:
+        words.setdefault((suite, arm), {})[setting(settings)] = None
+    return {place: ", ".join(some) for place, some in words.items()}
 
 
 def tried(study: Study) -> pd.DataFrame:
@@ -132,7 +162,8 @@ def never_worked(study: Study) -> frozenset[tuple[str, str]]:
 
 def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
     """The score of each arm on a task by its seeds, of those arms that have more than one."""
-    every = {arm: {seed: v for (_, seed), v in study.units("score", arm, [suite]).items()} for arm in arms.ARMS}
+    compared = (PLAIN, *methods_of(study))
+    every = {arm: {seed: v for (_, seed), v in study.units("score", arm, [suite]).items()} for arm in compared}
     return {arm: scores for arm, scores in every.items() if len(scores) > 1}
 
 

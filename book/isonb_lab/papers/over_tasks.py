@@ -18,7 +18,7 @@ from isonb_lab.claims.verdicts import FEWEST, difference
 from isonb_lab.statistics.paired import OPEN, paired_tests
 from isonb_lab.statistics.seeds import student
 
-from .arms import METHODS
+from .head_to_head import methods_of
 
 COLUMNS = ("arm", "tasks", "n", "mean", "low", "high", "mde", "p", "carried")
 
@@ -49,7 +49,7 @@ def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: floa
     leads = {suite: study.lead(PLAIN, suite) for suite in chosen}
     broken = study.no_setting
     rows: list[tuple[str, int, list[float], str]] = []
-    for arm in METHODS:
+    for arm in methods_of(study):
         units = {s: lead.estimate for s, lead in leads.items() if lead is not None and (arm, s) not in broken}
         gains = difference(study.units("score", arm), study.units("score", PLAIN))
         values = seed_means(gains, units)

@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,10 @@ def study_of_runs(
     every = every[every["experiment"].isin(kinds)]
     settings = settings_of_rows(every)
     suites = _suites(design, settings)
-    arms = _arms(design, settings, suites)
+    names = [design.arm(setting) or _in_words(setting) for setting in settings]
+    arms = _arms(names, settings, suites)
+    acts_on = {arm: design.acts_on[name] for arm, name in zip(arms, names, strict=True) if name in design.acts_on}
+    design = replace(design, acts_on={**design.acts_on, **acts_on})
     result = every.assign(arm=arms, suite=suites, source="recorded")
     result = result.drop_duplicates(["suite", "arm", "seed"], ignore_index=True)
     cells = result[["suite", "arm", "seed"]].astype(str).agg(", ".join, axis=1) if len(result) else []
@@ -96,9 +100,8 @@ def _suites(design: Design, settings: Sequence[Settings]) -> list[str]:
     return distinguished(names, trained, names)
 
 
-def _arms(design: Design, settings: Sequence[Settings], suites: Sequence[str]) -> list[str]:
+def _arms(names: Sequence[str], settings: Sequence[Settings], suites: Sequence[str]) -> list[str]:
     """The arm of each run; of several settings of one arm, suite and seed with the options in which they differ."""
-    names = [design.arm(setting) or _in_words(setting) for setting in settings]
     places = list(zip(suites, names, strict=True))
     seeds = Counter((*place, setting.get("seed")) for place, setting in zip(places, settings, strict=True))
     several = {seed[:2] for seed, count in seeds.items() if count > 1}

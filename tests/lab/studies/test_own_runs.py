@@ -9,7 +9,7 @@ import papermill
 import pytest
 
 from isonb_lab.claims.design import StudyError
-from isonb_lab.papers import istar
+from isonb_lab.papers import head_to_head, heads, istar
 from isonb_lab.papers.studies import load_study
 from isonb_lab.runs.record import read_record, write_record
 from isonb_lab.runtime.glue import glued
@@ -56,6 +56,18 @@ def test_claims_are_judged_on_these_runs(study):
     assert cells[f"{SST2}, weight -1", 0] == pytest.approx(0.06)
 
 
+def test_each_method_of_these_runs_is_compared_on_the_vectors_that_it_changes(folder, tmp_path):
+    duel = load_study("head_to_head", runs=folder)
+    lower = ("I-STAR (lower), weight -1", "I-STAR (lower), weight -5")
+    assert set(head_to_head.compared(duel)) == {"I-STAR (raise)", "entropy", "SoftDecay", "IsoLayer", "CosReg", *lower}
+    assert [duel.design.acts_on[arm] for arm in lower] == ["tokens", "tokens"]
+    assert head_to_head.settings_of(duel)[RTE, lower[1]] == "λ = -5"
+    assert heads.span(duel.runs, ["suite", "arm"]) == "11.8 to 21.0 of 768"  # 1 + 767 IsoScore-U, as own_runs makes it
+    own_runs.write(tmp_path, tasks=["rte"], seeds=range(2))
+    with pytest.raises(StudyError, match="with 3 seeds in common"):
+        head_to_head.compared(load_study("head_to_head", runs=tmp_path))
+
+
 @pytest.mark.parametrize("make", [lambda folder: None, lambda folder: (folder / "a.json").write_text("{")])
 def test_a_folder_without_whole_records_is_refused(tmp_path, make):
     make(tmp_path)
@@ -64,8 +76,8 @@ def test_a_folder_without_whole_records_is_refused(tmp_path, make):
 
 
 def executed(name, folder, **parameters):
-    """The outputs of a paper's page, run by papermill with these parameters."""
-    nbformat.write(jupytext.read(BOOK / "papers" / f"{name}.md"), folder / "chapter.ipynb")
+    """The outputs of a page, run by papermill with these parameters."""
+    nbformat.write(jupytext.read(BOOK / f"{name}.md"), folder / "chapter.ipynb")
     notebook = papermill.execute_notebook(
         folder / "chapter.ipynb",
         folder / "made.ipynb",
@@ -94,8 +106,8 @@ PAGES = {
 @pytest.mark.parametrize("name", PAGES)
 def test_a_paper_page_reads_these_runs_and_runs_another_option(name, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(BOOK / "papers")
-    usual, _ = executed(name, tmp_path, **SMALL)
-    local, shown = executed(name, tmp_path, runs=str(folder), **SMALL, **PAGES[name])
+    usual, _ = executed(f"papers/{name}", tmp_path, **SMALL)
+    local, shown = executed(f"papers/{name}", tmp_path, runs=str(folder), **SMALL, **PAGES[name])
     assert own_runs.BERT in shown
     assert words_of(usual)
     assert words_of(local) != words_of(usual)
@@ -109,4 +121,15 @@ def test_a_paper_page_reads_these_runs_and_runs_another_option(name, folder, tmp
 @pytest.mark.slow
 def test_the_layers_of_these_runs_are_on_the_page_behind(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(BOOK / "papers")
-    assert own_runs.BERT in executed("istar_more", tmp_path, runs=str(folder), population=6000, draws=4)[1]
+    assert own_runs.BERT in executed("papers/istar_more", tmp_path, runs=str(folder), population=6000, draws=4)[1]
+
+
+@pytest.mark.slow
+def test_the_head_to_head_of_these_runs(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(BOOK / "results")
+    notebook, shown = executed("results/head_to_head", tmp_path, runs=str(folder))
+    values = glued(notebook)
+    gain = "SoftDecay, IsoLayer, CosReg, I-STAR (lower), weight -1 and I-STAR (lower), weight -5"
+    assert values["above"] == f"{gain} on {RTE}; {gain} on {SST2}"
+    assert (values["over-below"], values["n-tests"], values["linear-plain STS-B"]) == ("I-STAR (raise)", "14", "–")
+    assert f"doesn't hold here with runs = '{folder}'" in shown
