@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isonb.runtime.told import counted
@@ -12,10 +12,11 @@ from isonb_lab.papers.studies import load_study
 from isonb_lab.places import RECORDINGS_FOLDER
 from isonb_lab.runs.recordings import FOLDER, recorded, scored
 from isonb_lab.sweeps.cost import estimate
-from isonb_lab.sweeps.grids import load_grid
+from isonb_lab.sweeps.grids import grid_sizes, load_grid
 
-from . import arms, deployed, dial, dose, evidence_methods, failed_runs, read_where
+from . import arms, deployed, dial, dose, evidence_methods, failed_runs, methods_by_readers, read_where
 from .hypotheses import NOT_RUN as NO_RUNS
+from .hypotheses import Answer as Outcome
 
 PLANS = {  # what each is called in prose
     "evidence_plan": "evidence",
@@ -28,7 +29,7 @@ PLANS = {  # what each is called in prose
 GRIDS = {  # whose runs answer a plan; a second phase has none before the first has chosen its options
     "read_where_plan": (("read_where", "full"),),
     "own_cells_plan": (("own_cells", "full"), ("own_cells_minilm", "full")),
-    "real_models_plan": (("real_models", "small"),),
+    "real_models_plan": (("real_models", "small"), ("real_models", "full")),
 }
 EXPERIMENTS = RECORDINGS_FOLDER.parent / "experiments"
 ANSWERED, OPEN, NOT_RUN = "answered", "open", "not run"
@@ -100,6 +101,8 @@ def price(plan: str) -> str:
         return deployed.price()
     missing = []
     for name, size in GRIDS.get(plan, ()):
+        if size not in grid_sizes(name):
+            continue
         done = set(recorded(name).runs["run_id"]) if (FOLDER / name).is_dir() else set()
         missing += [run for run in load_grid(name, size) if run.run_id not in done]
     if not missing:
@@ -202,7 +205,15 @@ def _of_read_where() -> dict[str, tuple[str, str]]:
 
 def _of_deployed() -> dict[str, tuple[str, str]]:
     """E1 to E8 of the dial as one deploys it."""
-    results = deployed.answers(deployed.read())
+    return _statuses(deployed.answers(deployed.read()))
+
+
+def _of_real_models() -> dict[str, tuple[str, str]]:
+    """M1 to M6 of larger models."""
+    return _statuses(methods_by_readers.answers(methods_by_readers.parts(methods_by_readers.runs())))
+
+
+def _statuses(results: Iterable[Outcome]) -> dict[str, tuple[str, str]]:
     return {
         item.name: (NOT_RUN, item.why)
         if item.why == NO_RUNS
@@ -216,4 +227,5 @@ OUTCOMES: dict[str, Callable[[], dict[str, tuple[str, str]]]] = {
     "dial_plan": _of_dial,
     "read_where_plan": _of_read_where,
     "deployed_plan": _of_deployed,
+    "real_models_plan": _of_real_models,
 }

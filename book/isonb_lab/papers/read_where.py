@@ -73,10 +73,11 @@ def runs(folder: str | Path = FOLDER / "read_where") -> pd.DataFrame:
     return frame.assign(weight=weight.astype(float).where(frame["method.name"] != "none", 0.0))
 
 
-def _whole(cells: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFrame]:
-    """The runs of each arm, by seed, of the seeds that all arms have."""
-    seeds = sorted(set.intersection(*(set(rows["seed"]) for rows in cells.values()))) if cells else []
-    return {name: rows.set_index("seed").loc[seeds] for name, rows in cells.items()}
+def on_shared_seeds(cells: Mapping[Any, pd.DataFrame], by: str = "seed") -> dict[Any, pd.DataFrame]:
+    """The runs of each arm, by seed, of the seeds that all arms have; ``by``: the column that pairs runs."""
+    indexed = {name: rows.set_index(by) for name, rows in cells.items()}
+    shared = sorted(set.intersection(*(set(rows.index) for rows in indexed.values()))) if indexed else []
+    return {name: rows.loc[rows.index.isin(shared)].sort_index() for name, rows in indexed.items()}
 
 
 def doses(frame: pd.DataFrame, dose: Dose) -> dict[float, pd.DataFrame]:
@@ -86,7 +87,7 @@ def doses(frame: pd.DataFrame, dose: Dose) -> dict[float, pd.DataFrame]:
     if dose.task == "sst2_joint":  # three passes of plain training belong to the question of length
         mine = mine[mine["epochs"] == 2]
     cells = {float(str(weight)): rows for weight, rows in mine.groupby("weight")}
-    return _whole(cells) if 0.0 in cells and len(cells) > 1 else {}
+    return on_shared_seeds(cells) if 0.0 in cells and len(cells) > 1 else {}
 
 
 def levels(cells: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
@@ -155,7 +156,7 @@ def failures(frame: pd.DataFrame) -> pd.DataFrame:
             cells[arm] = mine[chosen]
     if set(cells) != set(ARMS):
         return pd.DataFrame()
-    cells = _whole(cells)
+    cells = on_shared_seeds(cells)
     counts = {arm: (int(rows["failed"].sum()), len(rows)) for arm, rows in cells.items()}
     if counts["plain"][1] == 0:
         return pd.DataFrame()
@@ -195,7 +196,7 @@ def weights(frame: pd.DataFrame) -> dict[tuple[str, float], PairedTest]:
         mine = mine[mine["method.name"].isin(["none", "istar"])]
         if task == "english_sentiment":
             mine = mine[mine["learning_rate"] == 5e-4]
-        cells = _whole({float(str(weight)): rows for weight, rows in mine.groupby("weight")})
+        cells = on_shared_seeds({float(str(weight)): rows for weight, rows in mine.groupby("weight")})
         for weight, rows in cells.items():
             if weight and 0.0 in cells and len(rows) > 1:
                 gains[task, weight] = list(STEP * (rows["score"] - cells[0.0]["score"]))
@@ -229,7 +230,7 @@ def length(frame: pd.DataFrame) -> PairedTest | None:
     """H3: IsoLayer after two passes less three passes of plain training on SST-2, in points; None without both."""
     mine = frame[(frame["task"] == "sst2_joint") & (frame["head"] == "linear") & (frame["seed"] > 0)]
     plain = mine[(mine["method.name"] == "none") & (mine["epochs"] == 3)]
-    cells = _whole({"plain": plain, "layer": mine[mine["method.name"] == "isolayer"]})
+    cells = on_shared_seeds({"plain": plain, "layer": mine[mine["method.name"] == "isolayer"]})
     if len(cells["plain"]) < 2:
         return None
     gains = STEP * (cells["layer"]["score"] - cells["plain"]["score"])

@@ -112,6 +112,28 @@ def rank_difference(
     return RankDifference(interval, share, draws)
 
 
+def correlation_of_means(x: Array, y: Array, *, draws: int = DRAWS, seed: int = 0) -> Interval:
+    """Spearman's correlation between the column means of ``x`` and of ``y``, both (n, k), and its percentile interval.
+
+    Rows, one a seed, are drawn with replacement, the same ones on both sides; means and ranks are taken anew in every
+    draw. A side whose means are all equal has correlation 0. Raises :class:`StatsError` for sides of other shapes, for
+    fewer than 2 rows or columns, and for NaN.
+
+    >>> correlation_of_means(np.eye(4) + np.arange(4), np.arange(16.0).reshape(4, 4)).ends
+    (1.0, 1.0, 1.0)
+    """
+    if x.shape != y.shape or x.ndim != 2 or min(x.shape) < 2 or not np.isfinite([x, y]).all():
+        got = f"shapes {x.shape} and {y.shape}"
+        raise StatsError(f"two sides must be finite and of one shape, at least 2 by 2; got {got}. Pass whole rows.")
+    rows = np.concatenate([*_resamples(len(x), draws, np.random.default_rng(seed), CELLS // x.shape[1])])
+    ranks = [scipy_stats.rankdata(np.concatenate([[side.mean(0)], side[rows].mean(1)]), axis=1) for side in (x, y)]
+    a, b = (side - side.mean(axis=1, keepdims=True) for side in ranks)
+    scale = np.sqrt((a * a).sum(1) * (b * b).sum(1))
+    each = np.divide((a * b).sum(1), scale, out=np.zeros_like(scale), where=scale > 0)
+    low, high = np.quantile(each[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(float(each[0]), float(low), float(high), LEVEL, len(x), "percentile")
+
+
 def _resampled(gold: Array, a: Array, b: Array, draws: int, generator: np.random.Generator) -> Array:
     n, differences = len(gold), []
     for rows in _resamples(n, draws, generator, COUNTS):

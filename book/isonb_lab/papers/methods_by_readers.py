@@ -1,0 +1,269 @@
+"""Methods by readers on models that people use, judged as ``real_models_plan.md`` says.
+
+A cell is an arm less plain training, paired by seed on one kind of processor, for one model and one reader of its
+trained vectors. A part of the plan is judged on the seeds that all its arms have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from isonb.errors import InputError, fail
+from isonb_lab.claims.comparing import joint_intervals
+from isonb_lab.claims.design import PLAIN, TASK_NAMES
+from isonb_lab.data import reader_rows
+from isonb_lab.runs.manifest import processor_kinds
+from isonb_lab.runs.recordings import FOLDER, scored
+from isonb_lab.statistics.paired import GAIN, LOSS, PairedTest, paired_tests
+from isonb_lab.statistics.resampling import correlation_of_means
+from isonb_lab.statistics.seeds import LEVEL, Interval, minimum_detectable
+
+from . import heads
+from .head_to_head import NAMES
+from .hypotheses import NOT_RUN, OPEN, Answer, outcome, with_ends
+from .own_runs import tables_of
+from .read_where import POINT, STEP, on_shared_seeds
+from .real_models import FIRST_TOKEN, ISTAR, OPTIONS, POOLING, SECOND_SEEDS, SEEDS, TASK
+
+RECORDING = FOLDER / "real_models"
+HEAD, FRESH, NEIGHBOURS, COSINE, SEARCH = "trained head", "fresh head", "ten neighbours", "cosine", "search"
+READERS = {  # the column of each reader's score
+    HEAD: "score",
+    FRESH: "metric.reader.linear_head.cola",
+    NEIGHBOURS: "metric.reader.neighbours.sst2",
+    COSINE: f"metric.reader.cosine.{reader_rows.PAIRS}",
+    SEARCH: f"metric.reader.search.{reader_rows.SEARCH}",
+}
+Runs = dict[str, pd.DataFrame]  # of one part by arm, indexed by what pairs them
+ROUNDER = ("whitening", "CosReg", "I-STAR 1")  # M3: what makes rounder what is read
+FEWEST = 5  # seeds whose draws have an interval: of fewer there are too few different draws
+FIRST, MOST = 5, 1.5  # seeds whose spread says whether there are enough, and the points that must show
+
+
+def arm_of(method: str, weight: float) -> str:
+    """An arm as tables name it.
+
+    >>> arm_of("istar", -0.1), arm_of("cosreg", 0.3)
+    ('I-STAR -0.1', 'CosReg')
+    """
+    return f"I-STAR {weight:g}" if method == "istar" else NAMES.get(method, method)
+
+
+METHODS = (*(arm_of("istar", float(arm["weight"])) for arm in ISTAR), *(arm_of(name, 0) for name in OPTIONS))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the plan, with one model: A and B on SST-2 for all readers, C on the second task for the head alone."""
+
+    letter: str
+    model: str
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Plain training, and what is compared with it."""
+        return (PLAIN, *(METHODS if self.letter != "B" else (arm_of(name, 0) for name in FIRST_TOKEN)))
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Who reads the vectors."""
+        return tuple(READERS) if self.letter != "C" else (HEAD,)
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds are planned."""
+        return len(SEEDS if self.letter != "C" else SECOND_SEEDS)
+
+    def runs(self, frame: pd.DataFrame) -> Runs:
+        """The runs of each arm on the seeds that all arms have; none where these are fewer than two."""
+        pooling = "mean" if self.letter == "B" else POOLING[self.model]
+        mine = frame[(frame["model"] == self.model) & (frame["pooling"] == pooling)]
+        mine = mine[(mine["task"] == TASK) == (self.letter != "C")]
+        mine = mine.assign(pair=mine["kind"].astype(str) + ", " + mine["seed"].astype(str))
+        cells = on_shared_seeds({arm: mine[mine["arm"] == arm] for arm in self.arms}, "pair")
+        return cells if len(cells[PLAIN]) > 1 else {}
+
+
+PARTS = (*(Part("A", model) for model in POOLING), Part("B", "smollm2"), *(Part("C", model) for model in POOLING))
+SMOLLM2, MPNET, FIRST_TOKEN_PART = PARTS[:3]
+
+
+def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
+    """The runs of the arms in a recording, or in a folder of records; none where the book has no recording yet.
+
+    ``arm``; ``kind`` of processor; ``score``; ``directions``: the participation ratio of what the trained head reads.
+    The runs of seed 0, which chose the options, are left out.
+    """
+    if Path(folder) == RECORDING and not RECORDING.is_dir():
+        return pd.DataFrame(columns=["model", "pooling", "task", "arm", "kind", "seed", "score"])
+    frame = scored(tables_of(Path(folder))[0])
+    weights = frame.get("method.weight", pd.Series(0.0, index=frame.index))
+    frame = frame.assign(
+        arm=list(map(arm_of, frame["method.name"], weights.astype(float))),
+        kind=processor_kinds(frame),
+        directions=heads.isotropy(frame, "participation_ratio_unbiased"),
+    )
+    frame = frame[frame["seed"] > 0].reset_index(drop=True)
+    if (twice := frame.duplicated(["model", "pooling", "task", "arm", "kind", "seed"])).any():
+        got = f"several of {frame['arm'][twice].iloc[0]}, such as {frame['run_id'][twice].iloc[0]}"
+        fail(InputError, "an arm must have one run a seed", got, "Keep the runs of one option.")
+    return frame
+
+
+def parts(frame: pd.DataFrame) -> dict[Part, Runs]:
+    """The runs of each part that has some."""
+    every = {part: part.runs(frame) for part in PARTS}
+    return {part: cells for part, cells in every.items() if cells}
+
+
+def gains(cells: Runs, column: str) -> pd.DataFrame:
+    """What each arm gains over plain training, in points: a row a seed, a column an arm."""
+    plain = cells[PLAIN][column].astype(float)
+    return pd.DataFrame({arm: STEP * (rows[column] - plain) for arm, rows in cells.items() if arm != PLAIN})
+
+
+def table(measured: Mapping[Part, Runs]) -> pd.DataFrame:
+    """One row a part, reader and arm, plain training among them.
+
+    ``score``, and ``directions``: the participation ratio of the very vectors that the reader reads. ``gain`` with
+    Student's interval; ``joint``: the interval that holds for all arms of a reader together (Bonferroni); ``p`` by
+    Holm's method over these; ``detectable``: the minimum detectable effect at its first step.
+    """
+    lines = []
+    for part, reader in [(some, name) for some in measured for name in some.readers]:
+        cells, column = measured[part], READERS[reader]
+        points = {arm: list(values) for arm, values in gains(cells, column).items()}
+        tests, joint = paired_tests(points, level=LEVEL), joint_intervals(points, level=LEVEL)
+        read = "directions" if reader == HEAD else f"{column}.participation_ratio"
+        for arm, rows in cells.items():
+            line: dict[str, Any] = {"part": part.letter, "model": part.model, "reader": reader, "arm": arm}
+            line |= {"seeds": len(rows), "score": float(rows[column].mean())}
+            line |= {"directions": float(rows[read].astype(float).mean())}
+            if arm != PLAIN:
+                line |= with_ends("gain", tests[arm].interval) | with_ends("joint", joint[arm])
+                line |= {"p": tests[arm].p, "detectable": tests[arm].visible}
+            lines.append(line)
+    return pd.DataFrame(lines) if lines else pd.DataFrame(columns=["part", "model", "reader", "arm", "gain"])
+
+
+def setting(part: Part, measured: Mapping[Part, Runs]) -> str:
+    """A part in words: "smollm2 (12 layers, the last 2 trained), SST-2, 10 of 10 seeds"."""
+    if part not in measured:
+        return f"{part.model}: {NOT_RUN}"
+    plain = measured[part][PLAIN]
+    run, seeds = plain.iloc[0], f"{len(plain)} of {part.seeds} seeds"
+    layers = f"{part.model} ({run['layers']:.0f} layers, the last {run['train_layers']:.0f} trained)"
+    first = ", first token in the mean" if part is FIRST_TOKEN_PART else ""
+    return f"{layers}{first}, {TASK_NAMES[run['task']].removesuffix(', joint')}, {seeds}"
+
+
+def detectable(frame: pd.DataFrame, part: Part) -> float | None:
+    """The points that ten seeds of a part show the trained head, by the median spread of the first five; None before.
+
+    Above :data:`MOST` part A of that model goes on to twenty seeds.
+    """
+    cells = part.runs(frame[frame["seed"].isin(SEEDS[:FIRST])])
+    if not cells or len(cells[PLAIN]) < FIRST:
+        return None
+    spread = float(gains(cells, READERS[HEAD]).std(ddof=1).median())
+    return minimum_detectable(spread, len(SEEDS), alpha=(1 - LEVEL) / len(METHODS))
+
+
+def _text(row: pd.Series[Any]) -> str:
+    ends = f"({row['gain low']:+.2f} to {row['gain high']:+.2f})"
+    return f"{row['gain']:+.2f} points {ends}, {row['arm']} with {row['model']}"
+
+
+def _no_gain(rows: pd.DataFrame) -> tuple[str, str]:
+    """M1 and M2: no cell of the trained head gains a point."""
+    gained = rows[(rows["p"] <= 1 - LEVEL) & (rows["gain"] >= POINT)]
+    ruled_out, planned = int((rows["joint high"] < POINT).sum()), len(POOLING) * len(METHODS)
+    why = f"{len(gained)} of {planned} cells gain a point, {ruled_out} rule it out"
+    why += f"; the most is {_text(rows.loc[rows['gain'].idxmax()])}"
+    return outcome(len(gained) > 0, ruled_out == planned), why
+
+
+def _rounder_gains(rows: pd.DataFrame) -> tuple[str, str]:
+    """M3: what makes rounder what is read gains with a cosine."""
+    gained = int(((rows["p"] <= 1 - LEVEL) & (rows["gain"] > 0)).sum())
+    against = int(((rows["gain high"] < 0) | (rows["joint high"] < POINT)).sum())
+    planned = len(POOLING) * len(ROUNDER)
+    why = f"{gained} of {planned} cells gain significantly, {against} lose or rule a point out"
+    why += f"; the least is {_text(rows.loc[rows['gain'].idxmin()])}"
+    return outcome(against > 0, gained == planned), why
+
+
+def correlations(measured: Mapping[Part, Runs], readers: Sequence[str]) -> dict[tuple[str, str], Interval]:
+    """Spearman's correlation of the arms' mean gains with a cosine and with each reader, by reader and model.
+
+    Its interval is of 10,000 draws of seeds; a model with fewer than :data:`FEWEST` seeds has none.
+    """
+    enough = [part for part in (SMOLLM2, MPNET) if part in measured and len(measured[part][PLAIN]) >= FEWEST]
+    results: dict[tuple[str, str], Interval] = {}
+    for part in enough:
+        sides = {name: gains(measured[part], READERS[name]).to_numpy() for name in (*readers, COSINE)}
+        results |= {(name, part.model): correlation_of_means(sides[name], sides[COSINE]) for name in readers}
+    return results
+
+
+def _correlated(every: Mapping[tuple[str, str], Interval], planned: int, sign: int) -> tuple[str, str]:
+    """M4 and M5: the correlations have that sign."""
+    if not every:
+        return OPEN, f"fewer than {FEWEST} seeds"
+    ends = [sorted((sign * item.low, sign * item.high)) for item in every.values()]
+    why = "; ".join(
+        f"{reader}, {model}: {item.estimate:+.2f} ({item.low:+.2f} to {item.high:+.2f})"
+        for (reader, model), item in every.items()
+    )
+    other = any(high < 0 for _, high in ends)
+    return outcome(other, len(every) == planned and all(low > 0 for low, _ in ends)), why
+
+
+def with_first_token(measured: Mapping[Part, Runs]) -> dict[str, PairedTest]:
+    """M6: the gain with a cosine where the first token is in the mean less that where it isn't, by Holm over two."""
+    if not {SMOLLM2, FIRST_TOKEN_PART} <= set(measured):
+        return {}
+    first, without = (gains(measured[part], READERS[COSINE]) for part in (FIRST_TOKEN_PART, SMOLLM2))
+    more = (first - without)[list(ROUNDER[:2])].dropna()
+    return paired_tests({arm: list(values) for arm, values in more.items()}, level=LEVEL) if len(more) > 1 else {}
+
+
+def _more_with_first_token(tests: Mapping[str, PairedTest]) -> tuple[str, str]:
+    if not tests:
+        return OPEN, "one of the two parts is missing"
+    sides = [test.verdict for test in tests.values()]
+    why = "; ".join(
+        f"{arm} {test.interval.estimate:+.2f} points ({test.interval.low:+.2f} to {test.interval.high:+.2f}), "
+        f"p = {test.p:.3f}"
+        for arm, test in tests.items()
+    )
+    return outcome(LOSS in sides, set(sides) == {GAIN}), why
+
+
+def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
+    """M1 to M6; ``why``: the numbers that an outcome rests on, and the setting with its seeds."""
+    every = table(measured)
+
+    def cells(letter: str, reader: str, arms: Sequence[str] = METHODS) -> pd.DataFrame:
+        return every[(every["part"] == letter) & (every["reader"] == reader) & every["arm"].isin(arms)]
+
+    judged: dict[str, tuple[str, Callable[[], tuple[str, str]]]] = {
+        "M1": ("A", lambda: _no_gain(cells("A", HEAD))),
+        "M2": ("C", lambda: _no_gain(cells("C", HEAD))),
+        "M3": ("A", lambda: _rounder_gains(cells("A", COSINE, ROUNDER))),
+        "M4": ("A", lambda: _correlated(correlations(measured, [HEAD]), 2, -1)),
+        "M5": ("A", lambda: _correlated(correlations(measured, [SEARCH, NEIGHBOURS]), 4, 1)),
+        "M6": ("AB", lambda: _more_with_first_token(with_first_token(measured))),
+    }
+    results = []
+    for name, (letters, judge) in judged.items():
+        asked = [part for part in PARTS if part.letter in letters and (name != "M6" or part.model == "smollm2")]
+        word, numbers = judge() if measured.keys() & set(asked) else (OPEN, NOT_RUN)
+        where = "; ".join(setting(part, measured) for part in asked)
+        results.append(Answer(name, word, numbers if numbers == NOT_RUN else f"{numbers}. {where}"))
+    return results

@@ -1,0 +1,167 @@
+"""Methods by readers, judged on made-up runs whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from isonb.errors import InputError
+from isonb_lab.claims.design import PLAIN
+from isonb_lab.papers import methods_by_readers as study
+from isonb_lab.papers import real_models
+from isonb_lab.runs.publishing import publish
+from isonb_lab.runs.record import Record, write_record
+from isonb_lab.runs.settings import plan
+
+PLACE = {arm: place for place, arm in enumerate(study.METHODS)}
+
+
+def simulated(gain=lambda part, reader, arm: 0.0, spread=0.2):
+    """Runs of all parts, where an arm gains ``gain`` points for a reader with that ``spread``."""
+    draw = np.random.default_rng(3)
+    rows = []
+    for part in study.PARTS:
+        for seed in range(1, part.seeds + 1):
+            for arm in part.arms:
+                row = {"model": part.model, "arm": arm, "kind": "one", "seed": seed, "layers": 12, "train_layers": 2}
+                row["pooling"] = "mean" if part.letter == "B" else real_models.POOLING[part.model]
+                row["task"] = "cola" if part.letter == "C" else real_models.TASK
+                row["directions"] = 10 + PLACE.get(arm, 0)
+                for reader in part.readers:
+                    column = study.READERS[reader]
+                    points = 0.0 if arm == PLAIN else gain(part, reader, arm)
+                    row[column] = 0.7 + 0.01 * (seed % 3 + points + draw.normal(0, spread))
+                    row[f"{column}.participation_ratio"] = 20.0
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def of_reader(*readers, by=PLACE.get, letters="A", arms=study.METHODS):
+    """A gain of these readers and arms alone."""
+    return lambda part, reader, arm: by(arm) if reader in readers and arm in arms and part.letter in letters else 0.0
+
+
+def both(first, second):
+    return lambda *cell: first(*cell) + second(*cell)
+
+
+def judged(frame):
+    return {answer.name: answer for answer in study.answers(study.parts(frame))}
+
+
+def two(arm):
+    return 2.0
+
+
+UP, DOWN, COSINES = PLACE.get, lambda arm: -PLACE[arm], of_reader(study.COSINE)
+
+
+@pytest.mark.parametrize(
+    ("gain", "spread", "expected"),
+    [
+        (of_reader(), 0.2, {"M1": "holds", "M2": "holds", "M3": "contradicted", "M6": "open"}),  # nothing gains
+        (of_reader(study.HEAD, by=two, arms=["CosReg"]), 0.2, {"M1": "contradicted", "M2": "holds"}),
+        (of_reader(study.HEAD, by=two, letters="C", arms=["CosReg"]), 0.2, {"M1": "holds", "M2": "contradicted"}),
+        (of_reader(), 4.0, dict.fromkeys(("M1", "M2", "M3", "M4", "M5", "M6"), "open")),
+        (of_reader(study.COSINE, by=two, arms=study.ROUNDER), 0.2, {"M3": "holds"}),
+        (both(COSINES, of_reader(study.HEAD, by=DOWN)), 0.2, {"M4": "holds"}),
+        (both(COSINES, of_reader(study.HEAD, by=UP)), 0.2, {"M4": "contradicted"}),
+        (both(COSINES, of_reader(study.SEARCH, study.NEIGHBOURS)), 0.2, {"M5": "holds"}),
+        (both(COSINES, of_reader(study.SEARCH)), 0.2, {"M5": "open"}),  # one reader is not both
+        (both(COSINES, of_reader(study.SEARCH, by=DOWN)), 0.2, {"M5": "contradicted"}),
+        (of_reader(study.COSINE, by=two, letters="B"), 0.2, {"M6": "holds"}),
+        (of_reader(study.COSINE, by=two, letters="B", arms=["CosReg"]), 0.2, {"M6": "open"}),
+        (of_reader(study.COSINE, by=two, arms=["CosReg"]), 0.2, {"M6": "contradicted"}),
+    ],
+)
+def test_hypotheses_follow_the_truth(gain, spread, expected):
+    results = judged(simulated(gain, spread))
+    assert {name: results[name].outcome for name in expected} == expected
+
+
+def test_without_runs_all_is_open_and_a_part_counts_by_the_seeds_of_all_its_arms():
+    frame = simulated(spread=0.03)
+    assert {(answer.outcome, answer.why) for answer in judged(frame[:0]).values()} == {("open", "not run yet")}
+    few = judged(frame[(frame["seed"] < 5) | (frame["arm"] != "CosReg")])
+    here = "mpnet (12 layers, the last 2 trained), SST-2"
+    assert few["M1"].outcome == "holds"
+    assert few["M1"].why.endswith(f". {here.replace('mpnet', 'smollm2')}, 4 of 10 seeds; {here}, 4 of 10 seeds")
+    assert (few["M4"].outcome, few["M4"].why[:19]) == ("open", "fewer than 5 seeds.")
+    alone = judged(frame[frame["model"] == "mpnet"])
+    assert (alone["M1"].outcome, alone["M6"].why) == ("open", "not run yet")
+    assert alone["M1"].why.endswith(f". smollm2: not run yet; {here}, 10 of 10 seeds")
+
+
+def test_runs_of_two_kinds_of_processor_are_no_pair():
+    frame = simulated()
+    frame.loc[(frame["arm"] == PLAIN) & (frame["seed"] > 8), "kind"] = "another"
+    assert set(study.table(study.parts(frame)).query("part == 'A'")["seeds"]) == {8}
+
+
+def test_cells_are_those_of_scipy():
+    measured = study.parts(simulated(both(COSINES, of_reader(study.HEAD, by=DOWN)), 2.0))
+    every = study.table(measured).set_index(["part", "model", "reader", "arm"]).sort_index()
+    assert len(every) == 2 * 5 * 12 + 5 * 4 + 2 * 12
+    for part, reader in ((study.MPNET, study.SEARCH), (study.PARTS[3], study.HEAD)):
+        column = study.READERS[reader]
+        scores = {arm: 100 * rows[column].to_numpy() for arm, rows in measured[part].items()}
+        alone = {arm: stats.ttest_rel(scores[arm], scores[PLAIN]) for arm in study.METHODS}
+        arm = min(alone, key=lambda name: alone[name].pvalue)
+        row, least = every.loc[part.letter, part.model, reader].loc[arm], alone[arm]
+        assert row["p"] == pytest.approx(min(1, 11 * least.pvalue))
+        for name, level in (("gain", 0.95), ("joint", 1 - 0.05 / 11)):
+            assert (row[f"{name} low"], row[f"{name} high"]) == pytest.approx(least.confidence_interval(level))
+        assert row["score"] == pytest.approx(scores[arm].mean() / 100)
+        assert row["directions"] == (10 + PLACE[arm] if reader == study.HEAD else 20)
+
+
+def test_a_correlation_and_its_interval_are_those_of_scipy():
+    measured = study.parts(simulated(both(COSINES, of_reader(study.HEAD, by=DOWN)), 4.0))
+    sides = [study.gains(measured[study.MPNET], study.READERS[name]).to_numpy() for name in (study.HEAD, study.COSINE)]
+
+    def correlation(rows):
+        return stats.spearmanr(*(side[rows].mean(0) for side in sides)).statistic
+
+    interval = study.correlations(measured, [study.HEAD])[study.HEAD, "mpnet"]
+    assert interval.estimate == pytest.approx(correlation(np.arange(10)))
+    draw = np.random.default_rng(1)
+    drawn = np.quantile([correlation(draw.integers(0, 10, 10)) for _ in range(2000)], [0.025, 0.975])
+    assert (interval.low, interval.high) == pytest.approx(drawn, abs=0.05)
+
+
+def test_the_spread_of_the_first_five_seeds_says_whether_ten_are_enough():
+    frame = simulated(spread=1.0)
+    assert study.detectable(frame[frame["seed"] < 5], study.MPNET) is None
+    spread = study.gains(study.MPNET.runs(frame[frame["seed"] <= 5]), "score").std(ddof=1).median()
+    ten = study.detectable(frame, study.MPNET) / spread
+    t = stats.t.ppf(1 - 0.05 / 22, 9)
+    assert stats.nct.sf(t, 9, ten * 10**0.5) == pytest.approx(0.8, abs=0.002)
+
+
+def write(folder, run, metrics):
+    write_record(folder / "records", Record(run.config, metrics, manifest={}, series={}, named=run.run_id))
+
+
+def test_records_and_their_recording_say_the_same(tmp_path):
+    """Records as a sweep writes them: tuning with seed 0, and the arms with two seeds."""
+    depth = {"layers": 12, "train_layers": 2, "learning_rate": 1e-4}
+    methods = ["none", *real_models.ISTAR, *({"name": name, **some[0]} for name, some in real_models.OPTIONS.items())]
+    block = real_models._block("mpnet", **depth, **real_models.READ, method=methods)
+    places = {f"end.{place}.participation_ratio_unbiased": 7.0 for place in ("features", "second")}
+    columns = [column.removeprefix("metric.") for column in study.READERS.values() if column != "score"]
+    draw = np.random.default_rng(0)
+    for seed in (0, 1, 2):
+        for run in real_models._runs(block):
+            metrics = {"accuracy": 0.8, **places, **{name: 0.5 + draw.normal(0, 0.01) for name in columns}}
+            metrics |= {f"{name}.participation_ratio": 9.0 for name in columns}
+            write(tmp_path, plan({**run, "seed": seed}), metrics)
+    frame = study.runs(tmp_path)
+    every = study.table(study.parts(frame))
+    assert (set(frame["arm"]), set(frame["seed"]), len(every)) == ({PLAIN, *study.METHODS}, {1, 2}, 5 * 12)
+    assert set(every["directions"][every["reader"] == study.HEAD]) == {7}
+    assert set(every["directions"][every["reader"] != study.HEAD]) == {9}
+    stored = publish(tmp_path / "records", tmp_path, "real_models", series=("step.validation.",))
+    assert judged(study.runs(stored)) == judged(frame)
+    write(tmp_path, plan({**block, "method": {"name": "cosreg", "weight": 0.3}, "seed": 1}), metrics)
+    with pytest.raises(InputError, match="an arm must have one run a seed; got several of CosReg"):
+        study.runs(tmp_path)
