@@ -32,14 +32,19 @@ Metrics = dict[str, float | None]
 Vectors = Callable[[Sequence[str]], Tensor]
 
 
+@torch.no_grad()
 def read(run_: Finetuning, module: nn.Module | None, data: str | Path | None) -> Metrics:
     """Scores ``reader.<reader>.<task>`` of the trained vectors, and ``reader.<reader>.<task>.<measure>`` of them.
 
     Readers: ``linear_head`` and ``neighbours`` on SST-2 (accuracy) and CoLA (Matthews), ``cosine`` (Spearman) on
-    test pairs of STS-B, ``search`` (nDCG at 10) on paragraphs of SQuAD. ``module`` is that of a second stage.
+    test pairs of STS-B, ``search`` (nDCG at 10) on paragraphs of SQuAD. ``trained_head`` has measures alone: of the
+    validation rows, whose score is the run's own. ``module`` is that of a second stage.
     """
+    run_.model.eval()
     vectors = _vectors(run_, module)
-    metrics: Metrics = {}
+    seen = run_.batches(run_.splits["validation"], MEASURED)
+    by_head = torch.cat([_read_by_head(run_, batch, module) for batch in seen])
+    metrics: Metrics = _roundness(by_head, f"reader.trained_head.{run_.settings.task}")
     for task in HEADS:
         train, test = (labelled_rows(task, split, data) for split in ("train", "validation"))
         points, labels = vectors(list(train["sentence"])), torch.tensor(list(train["label"]))
@@ -108,13 +113,11 @@ def search(questions: Tensor, paragraphs: Tensor) -> float:
 def _vectors(run_: Finetuning, module: nn.Module | None) -> Vectors:
     names, length = accepted_inputs(run_.model.encoder), min(LENGTH, run_.settings.max_length)
 
-    @torch.no_grad()
     def vectors(texts: Sequence[str]) -> Tensor:
         tokens = run_.encoder.tokenizer(list(texts), truncation=True, max_length=length)
         rows = [{name: tokens[name][i] for name in names if name in tokens} for i in range(len(texts))]
         if run_.lower is not None:
             run_.lower.read(rows, progress=False)
-        run_.model.eval()
         passed = LongestFirst(Tokens(rows))
         return passed.back(torch.cat([_read_by_head(run_, batch, module) for batch in run_.batched(passed)]))
 

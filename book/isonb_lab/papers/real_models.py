@@ -24,7 +24,7 @@ COMMON: Mapping[str, Any] = {
     "protocol": "first",
     "train_examples": 2500,
     "holdout": 0.2,
-    "epochs": 3,
+    "epochs": 2,
     "validations": 1,
     "track_every": 0,
     "cloud_examples": 0,
@@ -32,10 +32,8 @@ COMMON: Mapping[str, Any] = {
     "precision": "float32",
 }
 PASSES = {"cola": 4, "mrpc": 2, "stsb": 2}  # over a second task
-DEPTHS = {  # layers, trained layers; and rates
-    "smollm2": (((12, 2), (16, 2), (20, 2), (16, 4)), (1e-4, 3e-4)),
-    "mpnet": (((8, 2), (10, 2), (12, 2)), (1e-4, 3e-4)),
-}
+RATES = (1e-4, 3e-4, 1e-3)
+DEPTHS = {"smollm2": ((12, 1), (16, 1), (16, 2)), "mpnet": ((12, 1), (12, 2))}  # layers, trained layers
 ISTAR = tuple({"name": "istar", "weight": weight} for weight in (1, 0.1, -0.1, -1))
 # each method's options, the strongest first
 OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
@@ -84,8 +82,8 @@ def second_task(scores: Mapping[str, float], majority: Mapping[str, float]) -> s
 def depth_blocks() -> list[Block]:
     """Step 1: plain training at each depth and rate."""
     return [
-        _block(model, layers=layers, train_layers=trained, learning_rate=list(rates), method="none")
-        for model, (depths, rates) in DEPTHS.items()
+        _block(model, layers=layers, train_layers=trained, learning_rate=list(RATES), method="none")
+        for model, depths in DEPTHS.items()
         for layers, trained in depths
     ]
 
@@ -113,7 +111,7 @@ def next_blocks(records: str | Path) -> list[Block]:
     return [{**block, "seed": seed} for part, seeds in parts for seed in seeds for block in part]
 
 
-READ = {"readers": True, "cloud_examples": 400}
+READ = {"readers": True}
 
 
 def _block(model: str, **settings: Any) -> Block:
@@ -121,7 +119,7 @@ def _block(model: str, **settings: Any) -> Block:
 
 
 def _on_second(model: str, depth: Mapping[str, Any], task: str, **settings: Any) -> Block:
-    more = {"task": task, "epochs": PASSES[task], "max_length": 128, "cloud_examples": 400}
+    more = {"task": task, "epochs": PASSES[task], "max_length": 128}
     return _block(model, **depth, **more, **settings)
 
 
