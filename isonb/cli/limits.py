@@ -48,19 +48,6 @@ def limit(text: str, example: str) -> Limit:
     return Limit(text, match["name"], match["sign"], float(match["value"]))
 
 
-def under(text: str) -> Limit:
-    """The limit of ``--fail-under NAME=VALUE``.
-
-    >>> under("accuracy=0.8").broken_by(0.7)
-    True
-    """
-    name, _, value = text.partition("=")
-    match = LIMIT.fullmatch(f"{name.strip()}<{value.strip()}")
-    if match is None or "<" in name:
-        fail(LimitError, "--fail-under must be NAME=NUMBER", repr(text), "Write --fail-under accuracy=0.8, say.")
-    return Limit(match.string, match["name"], "<", float(match["value"]))
-
-
 def check_names(limits: Sequence[Limit], values: Mapping[str, float | None], also: Sequence[str] = ()) -> None:
     """Raise :class:`LimitError`, with the nearest ones, for a limit whose name isn't among the values.
 

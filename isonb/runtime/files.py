@@ -15,7 +15,6 @@ from pathlib import Path
 from isonb.errors import InputError
 
 OPEN = ("/dev", "/dev/fd", "/proc/self/fd")  # folders of what is open already, and of devices
-PROGRESS = "progress"  # the file in a run's folder of checkpoints
 
 
 class DiskError(InputError):
@@ -68,21 +67,6 @@ def update(path: Path, text: str) -> bool:
         return False
     replace(path, content)
     return True
-
-
-def note_progress(folder: str | Path, done: int, total: int) -> None:
-    """Note the updates of a run, for whoever waits for its process; a disk that refuses is no reason to end it."""
-    with contextlib.suppress(OSError):
-        (Path(folder) / PROGRESS).write_text(f"{done} {total}", encoding="utf-8")
-
-
-def read_progress(folder: Path) -> tuple[int, int] | None:
-    """Updates done and to do, if the run in ``folder`` has noted them."""
-    try:
-        done, total = map(int, (folder / PROGRESS).read_text(encoding="utf-8").split())
-    except (OSError, ValueError):  # not there yet, or just being written
-        return None
-    return done, total
 
 
 def _refused(path: Path, error: OSError) -> DiskError:

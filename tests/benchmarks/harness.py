@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from isonb.runtime.machine import hardware, versions
+from isonb_lab.runtime.machine import hardware, versions
 from tests.benchmarks.peers import PACKAGES
 from tests.benchmarks.peers import relative_error as relative_error
 

@@ -11,7 +11,8 @@ import yaml
 
 import isonb
 from isonb import cli
-from isonb.cli.limits import LimitError, broken, check_names, limit, under
+from isonb.cli.limits import LimitError, broken, check_names, limit
+from isonb_lab.cli.commands import under
 
 WORKFLOW = Path(isonb.__file__).resolve().parents[1] / "book" / "practice" / "audit_in_ci.yml"
 

@@ -6,7 +6,7 @@ from importlib import metadata
 
 import torch
 
-from isonb.runtime.machine import hardware, versions
+from isonb_lab.runtime.machine import hardware, versions
 
 
 def test_versions_are_those_installed():

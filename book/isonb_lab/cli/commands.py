@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from isonb.cli.limits import broken, check_names, limit, under
+from isonb.cli.limits import LIMIT, Limit, LimitError, broken, check_names, limit
 from isonb.errors import InputError, fail
 from isonb.runtime.terminal import screen
 from isonb_lab.cli.comparisons import control_lines, run_compare, run_plan
@@ -37,6 +37,19 @@ ASK_ABOVE = 24  # estimated hours above which a person at a terminal is asked
 
 class CommandError(InputError):
     """A command line that makes no sense."""
+
+
+def under(text: str) -> Limit:
+    """The limit of ``--fail-under NAME=VALUE``.
+
+    >>> under("accuracy=0.8").broken_by(0.7)
+    True
+    """
+    name, _, value = text.partition("=")
+    match = LIMIT.fullmatch(f"{name.strip()}<{value.strip()}")
+    if match is None or "<" in name:
+        fail(LimitError, "--fail-under must be NAME=NUMBER", repr(text), "Write --fail-under accuracy=0.8, say.")
+    return Limit(match.string, match["name"], "<", float(match["value"]))
 
 
 def planned_run(options: argparse.Namespace) -> Planned:

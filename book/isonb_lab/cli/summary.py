@@ -15,11 +15,11 @@ from typing import Any
 
 import pandas as pd
 
-from isonb.runtime.files import read_progress
 from isonb_lab.methods import label, plain_value
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import metrics_of
 from isonb_lab.runs.run_ids import canonical
+from isonb_lab.runtime.progress import read_progress
 
 LOOK_EVERY = 0.5  # seconds
 NOT_SETTINGS = ("experiment", "model", "task", "method", "seed")

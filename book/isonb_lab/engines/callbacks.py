@@ -21,7 +21,8 @@ from transformers.integrations import get_available_reporting_integrations, get_
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from isonb.errors import OptionError, fail
-from isonb.runtime.files import note_progress, replace
+from isonb.runtime.files import replace
+from isonb_lab.runtime.progress import note_progress
 
 SEAL = "digests.json"
 

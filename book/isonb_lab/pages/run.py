@@ -19,12 +19,12 @@ from typing import Any
 
 import nbformat
 
-from isonb.runtime import machine
 from isonb.runtime.files import update
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError
 from isonb_lab.pages.outputs import apply_outputs, code_cells, collect_outputs
 from isonb_lab.pages.parameters import Value
+from isonb_lab.runtime import machine
 from isonb_lab.runtime.locks import file_lock, free, run_concurrently
 from isonb_lab.runtime.supervised import DEFAULTS, Answer, SupervisedProcess
 

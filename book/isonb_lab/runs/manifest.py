@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import isonb
 from isonb.errors import FitWarning
-from isonb.runtime import machine
+from isonb_lab.runtime import machine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +106,7 @@ def versions() -> dict[str, str | None]:
 
 
 def hardware() -> dict[str, Any]:
-    """:func:`isonb.runtime.machine.hardware`, and whether bfloat16 is bfloat16 here."""
+    """:func:`isonb_lab.runtime.machine.hardware`, and whether bfloat16 is bfloat16 here."""
     import torch
 
     return {"bfloat16": bfloat16_pays("cuda" if torch.cuda.is_available() else "cpu")} | machine.hardware()

@@ -11,10 +11,10 @@ from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 from isonb.errors import OptionError
-from isonb.runtime.files import read_progress
 from isonb_lab.engines import callbacks, finetune
 from isonb_lab.engines.callbacks import Bar, last_valid_checkpoint, seal
 from isonb_lab.engines.experiment import run
+from isonb_lab.runtime.progress import read_progress
 from isonb_lab.sweeps.execution import ExecuteError, prepare
 
 TUNED = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_steps": 4}

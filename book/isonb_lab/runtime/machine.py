@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from isonb.models.catalogue import memory
+
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
     """Versions of Python and of the packages, as installed; None: not there."""
@@ -53,11 +55,3 @@ def _cpu_model() -> str:
         text = ""
     line = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return line.group(1).strip() if line else platform.processor() or platform.machine()
-
-
-def memory() -> float:
-    """Bytes of memory; infinite where the system doesn't say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return math.inf
