@@ -84,9 +84,6 @@ OPTIONS = {  # the same with other options, and classes that learn from the clou
     },
     "isoscore_star identity": lambda x, mask=None: isonb.isoscore_star(x, 0.2, torch.eye(x.shape[-1]), mask=mask),
     "alpha_req of all": lambda x, mask=None: isonb.alpha_req(x, 1, mask=mask),
-    "mean_cosine sampled": lambda x, mask=None: isonb.mean_cosine(
-        x, mask=mask, n_pairs=3, generator=torch.Generator().manual_seed(0)
-    ),
     "Moments": lambda x, mask=None: isonb.Moments().update(x, mask).update(x, mask).cov,
     **{f"{name}, fit and transform": functools.partial(refit, make) for name, make in FITS.items()},
     **{f"metrics.{name}": functools.partial(fed, make) for name, make in METRICS.items()},
@@ -102,7 +99,9 @@ ALONE = {  # of points alone, as they come
     "lidar of two": lambda x: isonb.lidar(torch.stack([x, x.flip(-1)], 1)),
     "nc1 of two": lambda x: isonb.nc1(x, torch.arange(len(x)) % 2),
     "Persistence": lambda x: [bars.diagram for bars in isonb.rips_barcode(x, 1, threshold=1.0, return_generators=True)],
-    "from_diagrams to_diagrams": lambda x: isonb.from_diagrams(isonb.to_diagrams(isonb.rips_barcode(x, metric="l1"))),
+    "from_diagrams to_diagrams": lambda x: isonb.from_diagrams(
+        isonb.to_diagrams(isonb.rips_barcode(x, metric="cityblock"))
+    ),
     "label_groups of two": lambda x: [group for _, group in isonb.label_groups(x, torch.arange(len(x)) % 2)],
     "IsoBN of any width": lambda x: isonb.IsoBN(x.shape[-1])(x),
     "entropy with noise": isonb.PersistentEntropyLoss(in_cluster=0.5, min_points=2),

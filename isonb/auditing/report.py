@@ -1,11 +1,11 @@
-"""An audit as an object: its numbers by name, as text, as a table, as JSON, as a chart and as one page of HTML."""
+"""An audit as an object: its numbers by name, as text, as JSON, as a chart and as one page of HTML."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from isonb.auditing.defects import Finding, listed
 from isonb.auditing.fixing import Fix, fix_section
@@ -32,9 +32,6 @@ from isonb.runtime.told import (
     fixed,
     plain,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 JUDGED = titles("mean_cosine", "isoscore_unbiased")  # of each remedy
 MOST_LAYERS = 8  # on a screen
@@ -169,15 +166,6 @@ class Audit(FindingsReport):
             return 100.0 if below else 0.0
         low, high = self.scale[below - 1], self.scale[below]
         return 100 * (below - 1 + (cosine - low) / (high - low)) / (len(self.scale) - 1)
-
-    def to_frame(self) -> pd.DataFrame:
-        """The readings as a table; of a model those of every layer, with a column ``layer``."""
-        import pandas as pd
-
-        if not self.layers:
-            return pd.DataFrame([asdict(reading) for reading in self.readings])
-        rows = [{"layer": layer.number, **asdict(item)} for layer in self.layers for item in layer.readings]
-        return pd.DataFrame(rows)
 
     def plot(self) -> Any:
         """A chart of altair: of a model its shape by layer, of vectors the cosines of random pairs and the floor."""

@@ -1,34 +1,27 @@
-"""What a barcode is made of: points under any metric, or their distances. The one border for both functions."""
+"""What a barcode is made of: points under a metric, or their distances. The one border for both functions."""
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Callable
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from isonb.barcodes.trees import spanning_tree, tree_of_distances
 from isonb.checks import check_overflow, check_values, tensor_of
-from isonb.errors import DegenerateError, InputError, ShapeError, fail, missing
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.distances import edge_lengths, localized, squared_distances
 from isonb.numerics.given_distances import check_cloud, lengths_in
 from isonb.numerics.rows import center_rows, unit_rows
 from isonb.numerics.scale import power_of_two, precise
 
-Metric = str | Callable[..., float]
+Metric = Literal["euclidean", "sqeuclidean", "cosine", "correlation", "cityblock", "chebyshev", "precomputed"]
 Tree = tuple[Tensor, Tensor | None, Tensor | None]
 
-ALIASES = {"manhattan": "cityblock", "l1": "cityblock", "l2": "euclidean"}
 SQUARES = {"sqeuclidean": 1.0, "cosine": 0.5, "correlation": 0.5}  # so many times a squared Euclidean distance
 EXPONENTS = {"cityblock": 1.0, "chebyshev": math.inf}
-SCIPY = (
-    "braycurtis", "canberra", "dice", "hamming", "jaccard", "jensenshannon", "mahalanobis", "minkowski",
-    "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "yule",
-)  # fmt: skip
 
 
 class MetricInput(NamedTuple):
@@ -80,27 +73,27 @@ def metric_input(
     x: Tensor, mask: Tensor | None, metric: Metric, *, threshold: float | None = None, single: bool = False
 ) -> MetricInput:
     """The input checked. Without a ``threshold`` every pair is joined, so all distances must be finite."""
-    if not isinstance(metric, str) and not callable(metric):
-        fail(InputError, "metric must be a name or a function of two rows", repr(metric), 'The default is "euclidean".')
+    if metric not in get_args(Metric):
+        fix = 'Of any other distances pass those themselves, as scipy\'s pdist gives them, with metric="precomputed".'
+        fail(InputError, f"metric must be one of {', '.join(get_args(Metric))}", repr(metric), fix)
     most = math.inf if threshold is None else _length(threshold)
-    name = ALIASES.get(metric, metric) if isinstance(metric, str) else metric
-    if name == "precomputed":
+    if metric == "precomputed":
         x = _square(tensor_of(x))
         if some := threshold is not None and isinstance(x, Tensor) and x.is_floating_point():
             most = min(most, _longest(x))
         cut = some and most < math.inf
-        distances, mask = check_cloud(x.clamp(max=most) if cut else x, mask, name, single=single)
+        distances, mask = check_cloud(x.clamp(max=most) if cut else x, mask, metric, single=single)
         if cut:
             far = x.detach() > most
             distances = torch.where(far | far.mT, x.to(distances.dtype), distances)
         return MetricInput(distances, mask, distances.dtype, True, most=most)
     x, mask = check_cloud(x, mask, "euclidean", single=single)
-    if name == "euclidean":
+    if metric == "euclidean":
         return MetricInput(x, mask, x.dtype, most=most)
-    if name in SQUARES:
-        points = x if name == "sqeuclidean" else _directions(x, mask, name)
-        return MetricInput(points, mask, x.dtype, squares=SQUARES[name], most=most)
-    distances = torch.cdist(precise(x), precise(x), EXPONENTS[name]) if name in EXPONENTS else _by_scipy(x, mask, name)
+    if metric in SQUARES:
+        points = x if metric == "sqeuclidean" else _directions(x, mask, metric)
+        return MetricInput(points, mask, x.dtype, squares=SQUARES[metric], most=most)
+    distances = torch.cdist(precise(x), precise(x), EXPONENTS[metric])
     distances, mask = check_cloud(distances.to(x.dtype), mask, "precomputed")
     return MetricInput(distances, mask, x.dtype, True, most=most)
 
@@ -141,38 +134,3 @@ def _directions(x: Tensor, mask: Tensor | None, name: str) -> Tensor:
         fix = "Drop or mask such rows: they have no direction."
         fail(DegenerateError, f"no row may be {'zero' if name == 'cosine' else 'constant'} for {name}", got, fix)
     return unit_rows(x)
-
-
-def _nearest(metric: str) -> str:
-    """What a misspelt metric may mean."""
-    names = ("euclidean", "precomputed", *ALIASES, *SQUARES, *EXPONENTS, *SCIPY)
-    near = difflib.get_close_matches(metric.lower(), names, 3)
-    return f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known are {', '.join(names)}."
-
-
-def _by_scipy(x: Tensor, mask: Tensor | None, metric: Metric) -> Tensor:
-    """Distances (..., n, n) of another metric, as scipy gives them: constants. Rows off the mask are at 0."""
-    try:
-        from scipy.spatial.distance import pdist, squareform
-    except ImportError:
-        if metric in SCIPY or not isinstance(metric, str):
-            raise missing(f"metric={metric!r}", "scipy", "audit") from None
-        fail(InputError, "metric must be a name that is known", repr(metric), _nearest(metric))
-    if x.requires_grad and torch.is_grad_enabled():
-        names = ", ".join(("euclidean", *SQUARES, *EXPONENTS))
-        fix = 'Pass x.detach(), or distances of your own with metric="precomputed".'
-        fail(InputError, f"metric must be one of {names} where a gradient is asked for", repr(metric), fix)
-    points = x.detach().cpu().flatten(0, -3) if x.ndim > 2 else x.detach().cpu().unsqueeze(0)
-    masks = torch.ones(points.shape[:2], dtype=torch.bool) if mask is None else mask.cpu().view(points.shape[:2])
-    distances = points.new_zeros(*points.shape[:2], points.shape[1])
-    for item, real, block in zip(points, masks, distances, strict=True):
-        rows = real.nonzero().squeeze(-1)
-        try:
-            condensed = squareform(pdist(item[rows].numpy(), metric))
-        except (ValueError, TypeError) as error:
-            fix = "See scipy.spatial.distance.pdist for the names."
-            if isinstance(metric, str) and metric not in SCIPY:
-                fix = _nearest(metric)
-            fail(InputError, "metric must be one that scipy takes for these points", f"{metric!r} ({error})", fix)
-        block.index_put_((rows.unsqueeze(1), rows), torch.as_tensor(condensed, dtype=x.dtype))
-    return distances.view(*x.shape[:-1], x.shape[-2]).to(x.device)

@@ -22,7 +22,6 @@ from isonb.errors import InputError, fail, missing
 from isonb.numerics.compiled import np
 
 Pair = tuple[Tensor, Tensor]
-Clouds = list[Any] | tuple[Any, ...]
 Generators = tuple[Tensor, Tensor]
 """Of one dimension: the birth and death edges (m, 4) of bars that end, the birth edges (k, 2) of those that don't."""
 
@@ -35,14 +34,10 @@ def h0_barcode(
 def h0_barcode(
     x: Tensor, *, return_edges: Literal[True], mask: Tensor | None = None, metric: Metric = "euclidean"
 ) -> Pair: ...
-@overload
-def h0_barcode(
-    x: Clouds, *, return_edges: bool = False, mask: Tensor | None = None, metric: Metric = "euclidean"
-) -> list[Any]: ...
 @validated
 def h0_barcode(
-    x: Tensor | Clouds, *, return_edges: bool = False, mask: Tensor | None = None, metric: Metric = "euclidean"
-) -> Tensor | Pair | list[Any]:
+    x: Tensor, *, return_edges: bool = False, mask: Tensor | None = None, metric: Metric = "euclidean"
+) -> Tensor | Pair:
     r"""Lengths of the H0 bars: the edges of a minimum spanning tree, longest first.
 
     All n points are born at 0; each of the n - 1 finite deaths :math:`\|x_a - x_b\|` merges two components along the
@@ -50,12 +45,10 @@ def h0_barcode(
 
     Shapes: ``x`` (..., n, d), n >= 2, half precision raised to float32, ``mask`` (..., n) optional; returns (..., n-1)
     in the unit of ``x``, and with ``return_edges`` the int64 edges (..., n-1, 2), aligned with the bars. Under a mask
-    only the first ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1. A list of clouds of any sizes
-    gives a list.
+    only the first ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1.
 
-    ``metric``: a name that scipy's ``pdist`` takes, or a function of two rows. ``"euclidean"``, ``"cosine"``,
-    ``"correlation"``, ``"sqeuclidean"``, ``"cityblock"`` (``"manhattan"``) and ``"chebyshev"`` pass a gradient; the
-    others come from scipy, without a gradient. With ``"precomputed"`` ``x`` holds the distances themselves, of any
+    ``metric``: ``"euclidean"``, ``"cosine"``, ``"correlation"``, ``"sqeuclidean"``, ``"cityblock"`` or
+    ``"chebyshev"``, named as by scipy's ``pdist``. With ``"precomputed"`` ``x`` holds the distances themselves, of any
     kind: (..., n, n), or (n (n - 1) / 2) in the order of ``pdist``.
 
     The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
@@ -64,8 +57,7 @@ def h0_barcode(
     O(n^2) a cloud for the others, and on accelerators up to 8,192 points.
 
     Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank, fewer than two points, an unknown
-    metric, a gradient asked of a metric without one, rows without a direction where it needs one, or a matrix that
-    isn't one of distances; :class:`~isonb.errors.DependencyError` without scipy for its metrics. Points that look like
+    metric, rows without a direction where it needs one, or a matrix that isn't one of distances. Points that look like
     distances, or transposed: :class:`~isonb.errors.CloudWarning`.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Moor et al. 2020, Topological Autoencoders, for the gradient.
@@ -73,11 +65,9 @@ def h0_barcode(
     >>> h0_barcode(torch.tensor([[0.0], [1.0], [4.0]]), return_edges=True)
     (tensor([3., 1.]), tensor([[1, 2],
             [0, 1]]))
-    >>> h0_barcode([torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.eye(3)], metric="manhattan")
-    [tensor([7.]), tensor([2., 2.])]
+    >>> h0_barcode(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), metric="cityblock")
+    tensor([7.])
     """
-    if isinstance(x, list | tuple):
-        return [h0_barcode(item, return_edges=return_edges, mask=mask, metric=metric) for item in x]
     bars, edges = _h0(metric_input(x, mask, metric))
     return (bars, edges) if return_edges else bars
 
@@ -124,29 +114,24 @@ def rips_barcode(
 def rips_barcode(
     x: Tensor, max_dim: int = 1, *, return_generators: Literal[True], **options: Unpack[_Options]
 ) -> list[Persistence]: ...
-@overload
-def rips_barcode(
-    x: Clouds, max_dim: int = 1, *, return_generators: bool = False, **options: Unpack[_Options]
-) -> list[list[Any]]: ...
 @validated
 def rips_barcode(
-    x: Tensor | Clouds,
+    x: Tensor,
     max_dim: int = 1,
     *,
     metric: Metric = "euclidean",
     threshold: float = math.inf,
     keep_infinite: bool = False,
     return_generators: bool = False,
-) -> list[Pair] | list[Persistence] | list[list[Any]]:
+) -> list[Pair] | list[Persistence]:
     r"""Vietoris-Rips barcode of one cloud: ``(birth, death)`` by dimension, 0 to ``max_dim``, most persistent first.
 
     H0 is :func:`h0_barcode` with births 0. In H1 a bar is born at the length of the edge that closes a loop and dies at
     the length of the longest edge of the triangle that fills it; above likewise. Both are recomputed as
     :math:`\|x_a - x_b\|` from the live points, so the gradient is that of two edge lengths; the pairing is a constant.
 
-    Shapes: ``x`` (n, d), n >= 2, half precision raised to float32; each tensor is (bars,), in the unit of ``x``. A list
-    of clouds of any sizes gives a list of barcodes. Zero-length H0 bars stay; above H0 a bar not longer than the
-    rounding of its death is dropped.
+    Shapes: ``x`` (n, d), n >= 2, half precision raised to float32; each tensor is (bars,), in the unit of ``x``.
+    Zero-length H0 bars stay; above H0 a bar not longer than the rounding of its death is dropped.
 
     The pairing depends only on the order of the edges, so the back end is given their ranks, taken in float64: its own
     float32 arithmetic then splits no tie, and merges no two values unless there are more than 2^24 of them. giotto-ph
@@ -175,9 +160,6 @@ def rips_barcode(
     >>> rips_barcode(square, threshold=4.8, keep_infinite=True, return_generators=True)[1]
     Persistence(pairing=tensor([[ 0,  3, -1, -1]]), diagram=tensor([[4.5000, inf]]), dimension=1)
     """
-    if isinstance(x, list | tuple):
-        options: _Options = {"metric": metric, "threshold": threshold, "keep_infinite": keep_infinite}
-        return [rips_barcode(item, max_dim, return_generators=return_generators, **options) for item in x]
     cloud = metric_input(x, None, metric, threshold=threshold, single=True)
     top: Any = max_dim  # numpy's integers too
     if isinstance(top, bool) or not isinstance(top, Integral) or int(top) < 0:

@@ -142,7 +142,6 @@ def test_reports_say_the_same():
     assert report.headline in page
     assert json.loads(report.to_json())["headline"] == report.headline
     assert {"What the words mean", *(reading.name for reading in report.readings)} <= set(re.split("<[^>]*>", page))
-    assert report.to_frame()["name"].tolist() == [reading.name for reading in report.readings]
 
 
 def test_the_command(tmp_path, capsys):

@@ -68,7 +68,7 @@ def test_giottos_array_is_filled_up_as_it_documents():
     pair = torch.tensor([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]], dtype=torch.float64)
     want = [[0, 0.43094373, 0], [0, 0.5117411, 0], [0, 0.60077095, 0], [0, 0.62186205, 0], [0.69093919, 0.80131882, 1]]
     np.testing.assert_allclose(to_diagrams(rips_barcode(x), "giotto"), [want], atol=1e-7)
-    both = to_diagrams(rips_barcode([x, pair], keep_infinite=True), "giotto")
+    both = to_diagrams([rips_barcode(item, keep_infinite=True) for item in (x, pair)], "giotto")
     np.testing.assert_allclose(both[0], want, atol=1e-7)
     assert both[1].tolist() == [[0, 5, 0], *[[0, 0, 0]] * 3, [both[0, -1, 0], both[0, -1, 0], 1]]
     (loop, back) = from_diagrams(both)

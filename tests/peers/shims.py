@@ -10,6 +10,7 @@ import os
 import random
 import sys
 from pathlib import Path
+from typing import get_args
 
 import gph
 import gudhi
@@ -22,9 +23,11 @@ import ripser
 import torch
 import torch_topological.nn
 from scipy import sparse
+from sklearn.metrics import pairwise_distances
 
 import isonb
 from isonb.barcodes import rips
+from isonb.barcodes.inputs import Metric
 
 OUTCOMES: dict[str, list[str]] = {}
 ASKED = []  # by the test that runs, of a stand-in
@@ -62,6 +65,8 @@ def barcode(x, max_dim, threshold, metric):
     ASKED.append(metric)
     if metric == "precomputed":
         x = distances(x)
+    elif metric not in get_args(Metric):
+        x, metric = pairwise_distances(np.asarray(x, dtype=float), metric=metric), "precomputed"
     x = torch.as_tensor(np.asarray(x, dtype=float))
     options = {"keep_infinite": True, "return_generators": True}
     result = isonb.rips_barcode(x, max_dim, metric=metric, threshold=threshold, **options)
