@@ -17,7 +17,7 @@ from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
-from isonb_lab.claims.treated_runs import Treated, by_regime, treated_runs
+from isonb_lab.claims.treated_runs import Treated, by_regime, training_of, treated_runs
 from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Value, difference
 from isonb_lab.statistics.resampling import DRAWS
 from isonb_lab.statistics.seeds import LEVEL, Array, Interval
@@ -205,11 +205,13 @@ def _both_signs(study: Study, suites: Sequence[str]) -> Evidence:
 
 def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
     """Spearman's correlation over the runs of the paper's weights and plain ones, by task and training."""
-    rows = treated_runs(study.runs, CORRELATED) + treated_runs(study.runs, arms.plain_on(CORRELATED.tasks))
+    rows = dict(treated_runs(study.runs, CORRELATED))
+    plain = treated_runs(study.runs, arms.plain_on(CORRELATED.tasks))
     runs = study.runs.set_index("run_id")
     results = {}
-    for name, some in by_regime(rows).items():
-        part = runs.loc[some]
+    for name, some in by_regime(rows.items()).items():
+        regime = training_of(rows[some[0]])
+        part = runs.loc[[*some, *(run for run, settings in plain if training_of(settings) == regime)]]
         pairs = part.reindex(columns=[ISOTROPY, "score"]).dropna()
         if part["method.weight"].nunique() > 1 and len(pairs) >= 4:
             results[name] = _spearman(pairs.to_numpy())

@@ -13,6 +13,16 @@ from .arms import ALL_BARS, ENTROPY, HEAD_TO_HEAD, LEARNED, NEIGHBOURS, OWN_CELL
 from .head_to_head import arm_of as method_of
 from .head_to_head import no_setting
 
+SERIES = (  # beginnings of what claims and pages read of the papers' own cells: what is published of them
+    "dimension.end.tokens.mean",
+    "k.end.",
+    "layer.end.cls.two_nn",
+    "layer.end.tokens.",
+    "step.second.",
+    "step.train.cls.anisotropy_",
+    "step.validation.",
+)
+
 
 def arm_of(settings: Settings) -> str | None:
     """The method, as the head to head names it; entropy is two, by its bars."""

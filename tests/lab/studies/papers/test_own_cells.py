@@ -1,0 +1,80 @@
+"""The grid of the papers' own cells with minilm, once its runs are published: which claims they judge, and how.
+
+The runs are made up, from the grid itself, with gains whose verdicts are known.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from isonb_lab.claims.verdicts import CONTRADICTED, NOT_TESTABLE, SUPPORTED
+from isonb_lab.papers import trained_runs
+from isonb_lab.papers.studies import design_of, load_study
+from isonb_lab.runs.publishing import publish
+from isonb_lab.runs.record import Record, write_record
+from isonb_lab.sweeps.grids import load_grid
+
+SEEDS = (1, 2, 3)
+GAINS = {"entropy": 0.03, "softdecay": -0.04, "isolayer": 0.05, "isobn": 0.05, "none": 0.0}
+CLAIMS = {4: "shrink_the_longest", 5: "shrink_the_longest", 9: "istar", 21: "softdecay", 23: "isolayer", 24: "isolayer"}
+
+
+def made_up(config):
+    """The record of a run: entropy with selected bars gains and raises A3, SoftDecay loses, IsoLayer gains..."""
+    method, seed = config["method"], config["seed"]
+    jitter = 0.001 * (seed * (3 + len(method["name"])) % 13)
+    weight = method["weight"] if method["name"] == "istar" else 0  # ... and I-STAR's isotropy rises as its score falls
+    gain = GAINS.get(method["name"], -0.01 * weight) * (method.get("select") is not False)
+    score, a3 = 0.8 + gain + jitter, 0.1 + gain + jitter
+    metrics = dict.fromkeys(("accuracy", "f1", "matthews", "pearson", "spearman"), score)
+    metrics |= {f"baseline.{name}": 0.5 if name in ("accuracy", "f1") else 0.0 for name in metrics}
+    metrics["end.tokens.isoscore_star_all_layers"] = 0.3 + 0.02 * weight + jitter
+    for place, share in (("cls", 0.5), ("second", 0.3 + jitter)):
+        ev1 = {f"end.{place}.explained_variance_1{form}": share for form in ("", "_centered")}
+        metrics |= ev1 | {f"end.{place}.isoscore": 0.9 - share}
+    shares = {f"step.train.cls.anisotropy_3{form}": [(k, a3) for k in range(10)] for form in ("", "_centered")}
+    return Record(config=config, metrics=metrics, series=shares | {"step.loss": [(0, 1.0)]}, manifest={})
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own_cells")
+    for run in load_grid("own_cells_minilm", "full"):
+        if run.config["seed"] in SEEDS:
+            write_record(folder / "records", made_up(run.config))
+    publish(folder / "records", folder, "own_cells_minilm", series=trained_runs.SERIES)
+    results = {}
+    for number, name in CLAIMS.items():
+        design = design_of(name)
+        claim = next(entry for entry in design.claims if entry.number == number)
+        (results[number],) = load_study(replace(design, claims=(claim,)), folder=folder).verdicts()
+    return results
+
+
+@pytest.mark.parametrize(
+    ("number", "outcome", "cells"),
+    [
+        (4, SUPPORTED, {"CoLA", "MRPC"}),
+        (5, SUPPORTED, {"CoLA, raw", "CoLA, centred", "MRPC, raw", "MRPC, centred"}),
+        (9, SUPPORTED, {"STS-B"}),
+        (21, CONTRADICTED, {"CoLA", "MRPC", "RTE", "QNLI", "SST-2, joint"}),
+        (23, SUPPORTED, {"RTE", "CoLA", "MRPC"}),
+    ],
+)
+def test_the_runs_of_the_grid_judge_a_claim(verdicts, number, outcome, cells):
+    verdict = verdicts[number]
+    assert (verdict.outcome, verdict.decided) == (outcome, True)
+    for part in verdict.deciding:
+        assert {cell.name for cell in part.cells if cell.interval} == cells
+        assert not [cell.name for cell in part.cells if cell.outcome == NOT_TESTABLE]
+
+
+def test_plain_runs_are_among_those_that_are_correlated(verdicts):
+    (cell,) = verdicts[9].deciding[0].cells
+    assert cell.n == (6 + 1) * len(SEEDS), "six weights and none"
+
+
+def test_the_larger_encoder_of_claim_24_has_no_run_and_the_rest_is_judged(verdicts):
+    *local, larger = (part for part in verdicts[24].predictions if part.prediction.treatment)
+    assert [part.outcome for part in local] == [SUPPORTED, SUPPORTED]
+    assert (larger.outcome, verdicts[24].decided) == (NOT_TESTABLE, False)
