@@ -127,7 +127,7 @@ def shape_of(x: Tensor, names: Sequence[str]) -> dict[str, float]:
             y, n, d = center_rows(unit_sized(x))[0], len(x), x.shape[1]
             scatter = gram(y if n < d else y.mT)
             q = purity_of(scatter)
-            unbiased = float(unbiased_ratio(q, length_kurtosis(x), q.new_tensor(n)))
+            unbiased = float(unbiased_ratio(q, *length_kurtosis(x)))
             spread = {
                 "isoscore": (1 / float(q) - 1) / (d - 1),
                 "isoscore_unbiased": (unbiased - 1) / (d - 1),

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from isonb.checks import check_points, validated
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
-from isonb.measures.isoscore import plain_score, score_of_cov, unbiased_ratio
-from isonb.measures.purity import purity_of
-from isonb.numerics.distributed import Group, all_sum, process_group, union_moments
+from isonb.measures.isoscore import plain_score
+from isonb.numerics.distributed import Group
 from isonb.options import option
-
-
-def union_isoscore(points: Tensor, mask: Tensor | None, unbiased: bool, group: Group) -> Tensor:
-    """IsoScore of the cloud that all processes hold together."""
-    if process_group(group) is None:
-        return plain_score(points, mask, unbiased)
-    union = union_moments(points, mask, group)
-    if not unbiased:
-        return score_of_cov(union.scatter)
-    lengths = union.rows.square().sum(-1)
-    total, squares = all_sum(torch.stack([lengths.sum(), lengths.square().sum()]), group)
-    kurtosis = union.n * squares / total.clamp_min(torch.finfo(total.dtype).tiny).square()
-    return (unbiased_ratio(purity_of(union.scatter), kurtosis, union.n) - 1) / (points.shape[-1] - 1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -59,4 +44,4 @@ class IsoScoreLoss(Loss):
         if too_few(points, mask, 4 if self.unbiased else 2, self.group):
             return attached_zero(points)
         least = (1e-3 if self.unbiased else 1e-12) if self.floor is None else self.floor
-        return -self.weight * union_isoscore(points, mask, self.unbiased, self.group).clamp_min(least).log()
+        return -self.weight * plain_score(points, mask, self.unbiased, self.group).clamp_min(least).log()

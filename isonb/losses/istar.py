@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from isonb.checks import check_points, validated
 from isonb.errors import InputError, fail, not_fitted
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
-from isonb.losses.isoscore import union_isoscore
-from isonb.measures.isoscore import checked_zeta, score_of_cov, shrinkage_matrix, shrunk_score
-from isonb.numerics.distributed import Group, all_rows, all_sum, process_group, union_moments
+from isonb.measures.isoscore import plain_score, shrunk_score
+from isonb.numerics.distributed import Group, all_sum, process_group
 from isonb.options import option
 from isonb.points import Layers, points_from_hidden_states
 from isonb.streaming.moments import Moments
@@ -65,25 +64,9 @@ class IStarLoss(Loss):
         points, mask = check_points(points, mask, name="points", points=0, dims=2, single=True)
         if too_few(points, mask, 4 if self.unbiased else 2, self.group):
             return attached_zero(points)
-        return self.weight * (1 - self._score(points, shrinkage_cov, mask))
-
-    def _score(self, points: Tensor, shrinkage_cov: Tensor | None, mask: Tensor | None) -> Tensor:
-        """IsoScore* of the cloud that all processes hold together."""
         if self.unbiased:
-            return union_isoscore(points, mask, True, self.group)
-        if process_group(self.group) is None:
-            return shrunk_score(points, mask, self.zeta, shrinkage_cov)
-        if self.zeta == "auto":  # needs fourth moments of the union, which its rows give
-            rows = all_rows(points if mask is None else points[mask], self.group)
-            return shrunk_score(rows, None, self.zeta, shrinkage_cov)
-        weight = checked_zeta(self.zeta)
-        union = union_moments(points, mask, self.group)
-        cov = union.scatter / (union.n - 1).clamp_min(1)
-        if shrinkage_cov is None:
-            base = torch.eye(len(cov), dtype=cov.dtype, device=cov.device) * cov.trace() / len(cov)
-        else:
-            base = shrinkage_matrix(shrinkage_cov, points)
-        return score_of_cov(cov + weight * (base - cov))
+            return self.weight * (1 - plain_score(points, mask, True, self.group))
+        return self.weight * (1 - shrunk_score(points, mask, self.zeta, shrinkage_cov, self.group))
 
 
 @contextmanager

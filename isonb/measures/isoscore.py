@@ -13,6 +13,7 @@ from torch import Tensor
 from isonb.checks import check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.purity import length_kurtosis, purity, purity_of
+from isonb.numerics.distributed import Group
 from isonb.numerics.rows import row_count
 
 _METHODS = ("lw", "oas", "sqrt-lw", "sqrt-oas")
@@ -41,21 +42,10 @@ def unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
     return torch.where(usable, a / torch.where(usable, b, 1.0), 0.0)
 
 
-def _ratio(x: Tensor, mask: Tensor | None, unbiased: bool) -> Tensor:
-    q = purity(x, mask)
-    return unbiased_ratio(q, length_kurtosis(x, mask), row_count(x, mask)) if unbiased else 1 / q
-
-
-def plain_score(x: Tensor, mask: Tensor | None, unbiased: bool) -> Tensor:
-    """:func:`isoscore` of a checked cloud."""
-    if unbiased:
-        return (_ratio(x, mask, True) - 1) / (x.shape[-1] - 1)
-    return _score(purity(x, mask), x.shape[-1])
-
-
-def score_of_cov(cov: Tensor) -> Tensor:
-    """:func:`isoscore_from_cov` of a checked matrix."""
-    return _score(purity_of(cov), cov.shape[-1])
+def plain_score(x: Tensor, mask: Tensor | None, unbiased: bool, group: Group = None) -> Tensor:
+    """:func:`isoscore` of a checked cloud, which the processes of a group hold together."""
+    q, d = purity(x, mask, group=group), x.shape[-1]
+    return (unbiased_ratio(q, *length_kurtosis(x, mask, group)) - 1) / (d - 1) if unbiased else _score(q, d)
 
 
 @validated
@@ -81,7 +71,8 @@ def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | Non
     (1.1812, 1.2257)
     """
     x, mask = check_points(x, mask, points=4 if unbiased else 2)
-    return _ratio(x, mask, unbiased)
+    q = purity(x, mask)
+    return unbiased_ratio(q, *length_kurtosis(x, mask)) if unbiased else 1 / q
 
 
 @validated
@@ -121,7 +112,7 @@ def isoscore_from_cov(cov: Tensor) -> Tensor:
     if cov.shape[-1] != cov.shape[-2]:
         fix = "Pass a covariance; for points call isoscore."
         fail(ShapeError, "cov must be square, (..., d, d)", f"shape {tuple(cov.shape)}", fix)
-    return score_of_cov(cov)
+    return _score(purity_of(cov), cov.shape[-1])
 
 
 @validated
@@ -144,20 +135,23 @@ def shrinkage_intensity(x: Tensor, method: str = "sqrt-lw", *, mask: Tensor | No
     x, mask = check_points(x, mask, dims=2)
     if method not in _METHODS:
         fail(InputError, f"method must be one of {', '.join(_METHODS)}", repr(method), "The default is 'sqrt-lw'.")
-    zeta = _intensity(x, mask, purity(x, mask), method.removeprefix("sqrt-"))
+    q, d = purity(x, mask), x.shape[-1]
+    if method.endswith("lw"):
+        zeta = _lw_intensity(q, d, *length_kurtosis(x, mask))
+    else:
+        zeta = _intensity(q, d, ((1 - 2 / d) * q + 1) / (row_count(x, mask).clamp_min(1) + 1 - 2 / d))
     if not method.startswith("sqrt-"):
         return zeta
     rest = 1 - zeta
     return torch.where(rest > 0, 1 - torch.where(rest > 0, rest, 1.0).sqrt(), 1.0)
 
 
-def _intensity(x: Tensor, mask: Tensor | None, q: Tensor, method: str) -> Tensor:
-    d, n = x.shape[-1], row_count(x, mask).clamp_min(1)
+def _lw_intensity(q: Tensor, d: int, kurtosis: Tensor, n: Tensor) -> Tensor:
+    return _intensity(q, d, (kurtosis - q).clamp_min(0) / n.clamp_min(1))
+
+
+def _intensity(q: Tensor, d: int, error: Tensor) -> Tensor:
     spread = q - 1 / d
-    if method == "lw":
-        error = (length_kurtosis(x, mask) - q).clamp_min(0) / n
-    else:
-        error = ((1 - 2 / d) * q + 1) / (n + 1 - 2 / d)
     inside = error < spread  # false also for an isotropic sample, whose spread is zero
     return torch.where(inside, error / torch.where(inside, spread, 1.0), 1.0)
 
@@ -190,16 +184,18 @@ def isoscore_star(
     return shrunk_score(*check_points(x, mask, dims=2), zeta, shrinkage_cov)
 
 
-def shrunk_score(x: Tensor, mask: Tensor | None, zeta: float | str, shrinkage_cov: Tensor | None) -> Tensor:
-    """:func:`isoscore_star` of a checked cloud."""
+def shrunk_score(
+    x: Tensor, mask: Tensor | None, zeta: float | str, shrinkage_cov: Tensor | None, group: Group = None
+) -> Tensor:
+    """:func:`isoscore_star` of a checked cloud, which the processes of a group hold together."""
     d = x.shape[-1]
     if shrinkage_cov is not None:
         base = shrinkage_matrix(shrinkage_cov, x)
-        return _score(purity(x, mask, checked_zeta(zeta), base), d)
+        return _score(purity(x, mask, checked_zeta(zeta), base, group), d)
     weight = None if zeta == "auto" else checked_zeta(zeta)
-    q = purity(x, mask)
+    q = purity(x, mask, group=group)
     # (1 - zeta)^2, which for the corrected intensity is 1 minus the uncorrected one
-    keep = 1 - _intensity(x, mask, q, "lw") if weight is None else (1 - weight) ** 2
+    keep = 1 - _lw_intensity(q, d, *length_kurtosis(x, mask, group)) if weight is None else (1 - weight) ** 2
     # the identity pulls every share of variance towards 1/d, by the factor 1 - zeta
     return _score(1 / d + keep * (q - 1 / d), d)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from isonb.checks import check_values
 from isonb.errors import DegenerateError, fail
+from isonb.numerics.distributed import Group, all_sum, process_group, rows_about_mean, union_moments
 from isonb.numerics.products import gram
 from isonb.numerics.rows import center_rows, row_count
 from isonb.numerics.scale import unit_sized
@@ -102,12 +103,18 @@ class _Purity(torch.autograd.Function):
         return _slope(grad, parts, few), None, None, None, None
 
 
-def purity(x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tensor | None = None) -> Tensor:
+def purity(
+    x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tensor | None = None, group: Group = None
+) -> Tensor:
     """The purity (...) of (1 - zeta) * covariance of x + zeta * base; x a checked cloud, base constant (..., d, d).
 
     Where that matrix has no trace: :class:`DegenerateError` if values may be looked at, else 1 with zero gradient.
-    Without a base it doesn't depend on the size of x.
+    Without a base it doesn't depend on the size of x. The processes of a group hold one cloud (n, d) together.
     """
+    if process_group(group) is not None:
+        union = union_moments(x, mask, group)
+        cov = union.scatter / (union.n - 1).clamp_min(1)
+        return purity_of(cov if base is None else cov + zeta * (base - cov))
     x = unit_sized(x) if base is None else x
     n, d = x.shape[-2:]
     few = n <= d if base is None else 2 * n <= d  # then the Gram matrix takes fewer multiplications, both ways
@@ -136,11 +143,14 @@ def _refuse_flat(trace: Tensor, q: Tensor, invariant: str) -> None:
         fail(DegenerateError, f"{invariant}, and their scale must fit {q.dtype}", got, "Drop such clouds, or rescale.")
 
 
-def length_kurtosis(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The ratio n sum r^2 / (sum r)^2 of squared distances r to the mean, 1 when all are equal; x a checked cloud."""
-    y, n = center_rows(unit_sized(x), mask)[0], row_count(x, mask)
+def length_kurtosis(x: Tensor, mask: Tensor | None = None, group: Group = None) -> tuple[Tensor, Tensor]:
+    """The ratio n sum r^2 / (sum r)^2 of squared distances r to the mean, 1 when all are equal, and n, of points.
+
+    x is a checked cloud, which the processes of a group hold together.
+    """
+    n, _, y = rows_about_mean(unit_sized(x) if process_group(group) is None else x, mask, group)
     r = (y * y).sum(-1)
-    mean = r.sum(-1) / n.clamp_min(1)
+    mean = all_sum(r.sum(-1), group) / n.clamp_min(1)
     usable = _usable(mean)
     r = torch.where(usable.unsqueeze(-1), r, 0.0) / torch.where(usable, mean, 1.0).unsqueeze(-1)
-    return torch.where(usable, (r * r).sum(-1) / n.clamp_min(1), 1.0)
+    return torch.where(usable, all_sum((r * r).sum(-1), group) / n.clamp_min(1), 1.0), n

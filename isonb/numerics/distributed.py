@@ -135,28 +135,41 @@ def all_rows(x: Tensor, group: Group = "world") -> Tensor:
 
 
 class UnionMoments(NamedTuple):
-    """What the losses need of the union: points, mean, scatter about it, and the local rows moved to the origin."""
+    """What the losses need of the union: points, mean and scatter about it."""
 
     n: Tensor
     mean: Tensor
     scatter: Tensor
-    rows: Tensor
 
 
-def union_moments(x: Tensor, mask: Tensor | None = None, group: Group = "world") -> UnionMoments:
-    """Count (), mean (d) and scatter (d, d) of the checked rows (n, d) of all processes, differentiable.
+def rows_about_mean(x: Tensor, mask: Tensor | None, group: Group) -> tuple[Tensor, Tensor, Tensor]:
+    """Count () and mean (d) of the checked rows (n, d) of all processes, and this process's rows about that mean.
 
-    Two collectives of d + 1 and d * d numbers. Each process centres on its own mean first and moves by the difference
-    of two means afterwards, so a cloud far from the origin keeps its shape in float32.
+    One collective of d + 1 numbers. Each process centres on its own mean first and moves by the difference of two means
+    afterwards, so a cloud far from the origin keeps its shape in float32.
 
-    >>> union_moments(torch.tensor([[1.0, 0.0], [3.0, 0.0]])).scatter.tolist()
-    [[2.0, 0.0], [0.0, 0.0]]
+    >>> rows_about_mean(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), None, None)[2].tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
     """
     rows, mean = center_rows(x, mask)
     n = row_count(x, mask)
+    if process_group(group) is None:
+        return n, mean, rows
     sums = all_sum(torch.cat([n.unsqueeze(0), n * mean]), group)
     common = sums[1:] / sums[0].clamp_min(1)
     rows = rows + (mean - common)
     if mask is not None:
         rows = torch.where(mask.unsqueeze(-1), rows, 0.0)
-    return UnionMoments(sums[0], common, all_sum(rows.mT @ rows, group), rows)
+    return sums[0], common, rows
+
+
+def union_moments(x: Tensor, mask: Tensor | None = None, group: Group = "world") -> UnionMoments:
+    """Count (), mean (d) and scatter (d, d) of the checked rows (n, d) of all processes, differentiable.
+
+    Two collectives of d + 1 and d * d numbers.
+
+    >>> union_moments(torch.tensor([[1.0, 0.0], [3.0, 0.0]])).scatter.tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
+    """
+    n, mean, rows = rows_about_mean(x, mask, group)
+    return UnionMoments(n, mean, all_sum(rows.mT @ rows, group))

@@ -125,7 +125,7 @@ def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Te
     x, mask = check_points(x, mask, points=4)
     n = row_count(x, mask)
     y = center_rows(x, mask)[0]  # so that an offset, however large, costs no digits and no range
-    a, b = unbiased_parts(purity(y, mask), length_kurtosis(y, mask), n)
+    a, b = unbiased_parts(purity(y, mask), *length_kurtosis(y, mask))
     squared = y.square().sum((-2, -1)).square()
     check_overflow(_GRADIENT * squared, "fourth power of the scale")
     unit = squared / (n * (n - 3)).clamp_min(1)
