@@ -1,4 +1,4 @@
-"""What Lightning's Trainer calls of a monitor among its callbacks; nothing here needs Lightning to be imported."""
+"""A monitor as a callback of Lightning's Trainer; nothing here needs Lightning to be imported."""
 
 from __future__ import annotations
 
@@ -6,72 +6,68 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from isonb.errors import needs
 
-Monitor = TypeVar("Monitor")  # it is made of these hooks, so it can't be imported here
 PACKAGES = ("lightning.pytorch", "pytorch_lightning")  # the same library under its two names
 
 
-def is_trainer(trainer: Any) -> bool:
-    """Whether it is a Trainer of Lightning."""
-    return hasattr(trainer, "fit_loop") and isinstance(getattr(trainer, "callbacks", None), list)
-
-
-def is_imported() -> bool:
-    """Whether a program uses Lightning."""
-    return any(name in sys.modules for name in PACKAGES)
-
-
-def as_callback(monitor: Monitor) -> Monitor:
-    """The monitor, made a callback of each Lightning that is imported, or of the one that is installed."""
+def callback_of(monitor: Any) -> Any:
+    """A callback of each Lightning that is imported, or of the one that is installed."""
     names = [name for name in PACKAGES if name in sys.modules]
     names = names or [name for name in PACKAGES if importlib.util.find_spec(name.partition(".")[0])]
     with needs("IsotropyMonitor.lightning", "hf"):
         bases = [importlib.import_module(f"{name}.callbacks").Callback for name in names or PACKAGES]
-    new = tuple(base for base in bases if not isinstance(monitor, base))
-    if new:
-        kind = type(monitor)
-        monitor.__class__ = type(kind.__name__, (kind, *new), {"__doc__": kind.__doc__, "__module__": kind.__module__})
-    return monitor
+    return type("LightningMonitor", (LightningHooks, *bases), {})(monitor)
 
 
 class LightningHooks:
-    """The part of :class:`~isonb.integrations.monitor.IsotropyMonitor` that Lightning's Trainer calls."""
+    """What Lightning's Trainer calls of a callback; ``monitor`` measures. Updates count, not steps of optimisers."""
 
-    _updates, _step = 0, 0  # whatever the number of optimisers that an update steps
+    def __init__(self, monitor: Any) -> None:
+        super().__init__()
+        self.monitor, self.updates, self.step = monitor, 0, 0
+
+    @property
+    def state_key(self) -> str:
+        return str(self.monitor.state_key)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"updates": self.updates, **self.monitor.state_dict()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self.updates = state_dict["updates"]
+        self.monitor.load_state_dict(state_dict)
 
     def setup(self, trainer: Any, module: Any, stage: str) -> None:
         """Begin a training; the counts of a checkpoint come afterwards."""
         if stage == "fit":
-            self._monitor().reset()
+            self.updates = 0
+            self.monitor.reset()
 
     def on_fit_start(self, trainer: Any, module: Any) -> None:
-        """Look at the module."""
-        self._monitor()._points.check(module)
+        self.monitor._points.check(module)
 
     def on_train_batch_start(self, trainer: Any, module: Any, *args: Any) -> None:
-        """Watch the update that begins if it is one of those to measure."""
-        monitor = self._monitor()
-        if not monitor._due:  # the later micro-batches of an update
-            self._step = trainer.global_step
-            monitor._begin(module if (self._updates + 1) % monitor.every == 0 else None)
+        if not self.monitor._due:  # the later micro-batches of an update
+            self.step = trainer.global_step
+            self.monitor._begin(module if (self.updates + 1) % self.monitor.every == 0 else None)
 
     def on_train_batch_end(self, trainer: Any, module: Any, *args: Any) -> None:
         """Measure the update; a triggered gate ends the training."""
-        if trainer.global_step == self._step:
+        if trainer.global_step == self.step:
             return
-        self._updates, self._step = self._updates + 1, trainer.global_step
-        event = self._monitor()._end(trainer.global_step)
+        self.updates, self.step = self.updates + 1, trainer.global_step
+        event = self.monitor._end(trainer.global_step)
         if event is not None:
             with contextlib.suppress(Exception):  # a module may have no loop to log to
-                module.log_dict(self._monitor()._logged())
+                module.log_dict(self.monitor._logged())
             trainer.should_stop = trainer.should_stop or event.kind == "stopped"
 
-    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
-        """Take away the hooks, also where the training was interrupted."""
-        self._monitor()._points.stop()
+    def on_train_end(self, trainer: Any, module: Any) -> None:
+        self.monitor._points.stop()
 
-    def _monitor(self) -> Any:
-        return self
+    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+        self.monitor._points.stop()

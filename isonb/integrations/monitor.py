@@ -3,10 +3,11 @@
 ::
 
     monitor = IsotropyMonitor(every=50, stop=COLLAPSE, path="isotropy.jsonl")
-    monitor.attach(trainer)  # a Trainer of transformers, sentence-transformers or Lightning
+    monitor.attach(trainer)  # a Trainer of transformers or sentence-transformers
     trainer.train()
 
-Or pass it among the callbacks of the Trainer. In a loop of your own call :meth:`IsotropyMonitor.observe`.
+Lightning's Trainer has it among its callbacks: ``Trainer(callbacks=[monitor.lightning()])``. In a loop of your own call
+:meth:`IsotropyMonitor.observe`.
 
 The model is looked at when the monitor is attached, and refused there if it can't be read. From then on nothing raises:
 what can't be measured is *undefined*, with a reason, and triggers no gate.
@@ -31,7 +32,7 @@ from isonb.checks import check_points, strict
 from isonb.errors import InputError, IsotropyWarning, fail
 from isonb.integrations.gates import COLLAPSE, Gate, GateCounts, reason
 from isonb.integrations.hidden_states import Pooling
-from isonb.integrations.lightning import LightningHooks, as_callback, is_imported, is_trainer
+from isonb.integrations.lightning import callback_of
 from isonb.integrations.watch import TrainingPoints
 from isonb.measures.registry import MEASURES
 from isonb.numerics.distributed import process_group
@@ -85,7 +86,7 @@ class Event:
     undefined: dict[str, str] = field(default_factory=dict)
 
 
-class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
+class IsotropyMonitor(_Base):  # type: ignore[misc]
     """Measures the vectors of training batches every ``every`` steps, and warns or stops where a gate is triggered.
 
     The points come from hooks on the passes that training makes anyway, without gradients and without a random draw,
@@ -151,8 +152,6 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
         self._due = False
         self._latest: Event | None = None  # of the training under way
         self._said: set[str] = set()
-        if is_imported():
-            as_callback(self)
 
     def observe(self, points: Tensor, step: int) -> Event:
         """Measure points (n, d) of this process at a step; the event has the values and what follows from them.
@@ -162,17 +161,13 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
         return self._event(step, *self._measured(points))
 
     def attach(self, trainer: Any) -> IsotropyMonitor:
-        """Take part in the training and the log of a Trainer of transformers, sentence-transformers or Lightning.
+        """Take part in the training and the log of a Trainer of transformers or sentence-transformers.
 
-        Returns itself. Raises :class:`~isonb.errors.InputError` for a model whose points can't be seen (Lightning's
-        Trainer has its model from ``fit`` on), and for what is no Trainer.
+        Returns itself. Raises :class:`~isonb.errors.InputError` for a model whose points can't be seen, and for what is
+        no such Trainer.
         """
-        if is_trainer(trainer):
-            if self not in trainer.callbacks:
-                trainer.callbacks.insert(0, as_callback(self))
-            return self
         if not hasattr(trainer, "add_callback"):
-            fix = "In a loop of your own call observe(points, step)."
+            fix = "Lightning takes lightning() among its callbacks; in a loop of your own call observe(points, step)."
             fail(InputError, "trainer must be a Trainer", type(trainer).__name__, fix)
         self._points.check(trainer.model)
         if self not in trainer.callback_handler.callbacks:
@@ -184,7 +179,7 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
         """Begin a new training: the gates count from 0. ``events`` stay."""
         self._points.stop()
         self._counts.reset()
-        self._due, self._latest, self._updates = False, None, 0
+        self._due, self._latest = False, None
 
     def on_init_end(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
         """Look at the model of a Trainer that was given the monitor as one of its callbacks."""
@@ -224,21 +219,19 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
 
     def state_dict(self) -> dict[str, Any]:
         """How far each gate is on every process; ``accelerator.register_for_checkpointing(monitor)`` takes it."""
-        return {"updates": self._updates, "gates": self._counts.state_dict()}
+        return {"gates": self._counts.state_dict()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on with the counts of :meth:`state_dict`; gates that it doesn't know begin at 0."""
-        self._updates = state_dict.get("updates", 0)
         self._counts.load_state_dict(state_dict.get("gates", {}))
 
-    def lightning(self) -> IsotropyMonitor:
-        """The monitor as one of Lightning's callbacks: ``Trainer(callbacks=[monitor.lightning()])``.
+    def lightning(self) -> Any:
+        """A callback for Lightning's Trainer, of ``lightning`` and of ``pytorch_lightning``.
 
-        ``Trainer(callbacks=[monitor])`` does where Lightning was imported before the monitor was made. It works with
-        ``lightning`` and with ``pytorch_lightning``. A ``LightningModule`` whose encoder is one of its attributes is
-        looked through; of several encoders ``module`` names one.
+        A ``LightningModule`` whose encoder is one of its attributes is looked through; of several encoders ``module``
+        names one.
         """
-        return as_callback(self)
+        return callback_of(self)
 
     def _with_values(self, log: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(log)

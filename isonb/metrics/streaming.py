@@ -46,18 +46,8 @@ class Base(Metric):  # type: ignore[misc]
     higher_is_better = None
 
     def plot(self, val: Tensor | Sequence[Tensor] | None = None, ax: Any = None) -> Any:
-        """A matplotlib figure and axes of the value now, of a given one, or of several as a course (torchmetrics).
-
-        A matrix is drawn as an image.
-        """
-        value = self.compute() if val is None else val
-        if not isinstance(value, Tensor) or value.ndim < 2:
-            return self._plot(value, ax)
-        with needs(f"{type(self).__name__}.plot", "metrics"):
-            from matplotlib import pyplot
-        figure, ax = pyplot.subplots() if ax is None else (None, ax)
-        ax.imshow(value.detach().cpu().numpy())
-        return figure, ax
+        """A matplotlib figure and axes of the value now, of a given one, or of several as a course (torchmetrics)."""
+        return self._plot(val, ax)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> Any:
         """Follow a change of device, never one of dtype: a float64 state in half precision would be lost."""

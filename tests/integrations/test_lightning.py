@@ -1,4 +1,4 @@
-"""The monitor in Lightning: by every way in, in the same training, and with no hook left behind."""
+"""The monitor in Lightning: in the same training, and with no hook left behind."""
 
 import pytest
 import tiny
@@ -36,37 +36,29 @@ def net_of(pl, interrupted=False):
     return Net()
 
 
-def fit(pl, net, *callbacks, attached=None, parts=1):
+def fit(pl, net, *callbacks, parts=1):
     """Six batches of four sentences, an update each ``parts`` of them."""
     draw = torch.Generator().manual_seed(0)
     data = TensorDataset(torch.randint(1, 40, (24, 5), generator=draw), torch.randint(2, (24,), generator=draw))
     trainer = pl.Trainer(
         max_epochs=1, accelerator="cpu", accumulate_grad_batches=parts, callbacks=list(callbacks), **OFF
     )
-    if attached is not None:
-        attached.attach(trainer).attach(trainer)
     trainer.fit(net, DataLoader(data, batch_size=4))
     return trainer
 
 
-@pytest.mark.parametrize("way", ["attach", "callbacks", "lightning"])
-def test_every_way_in_counts_from_zero_and_leaves_no_hook(pl, way, tmp_path):
+def test_it_counts_from_zero_and_leaves_no_hook(pl, tmp_path):
     monitor = IsotropyMonitor(every=1, stop=[Gate("mean_cosine", high=-1.0, patience=7)])
     other = IsotropyMonitor(every=1, pooling=Pooling("mean"))  # two in one training
-    net, attached = net_of(pl), monitor if way == "attach" else None
-
-    def callbacks():
-        return {"attach": [], "callbacks": [monitor, other], "lightning": [monitor.lightning()]}[way]
-
+    net, callbacks = net_of(pl), [monitor.lightning(), other.lightning()]
     for _ in range(2):
-        trainer = fit(pl, net, *callbacks(), attached=attached)
+        trainer = fit(pl, net, *callbacks)
         assert (trainer.global_step, monitor.counts, tiny.hooks(net)) == (6, [6], 0)
     assert [event.step for event in monitor.events] == [1, 2, 3, 4, 5, 6] * 2
     trainer.save_checkpoint(tmp_path / "last.ckpt")
     assert monitor.state_key in torch.load(tmp_path / "last.ckpt", weights_only=False)["callbacks"]
-    net = net_of(pl, interrupted=True)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
-        fit(pl, net, *callbacks(), attached=attached)
+        fit(pl, net := net_of(pl, interrupted=True), *callbacks)
     assert tiny.hooks(net) == 0
 
 

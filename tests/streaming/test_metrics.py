@@ -353,14 +353,14 @@ def test_a_gather_of_the_users_own():
     assert_same(metric.compute(), isoscore(torch.cat([X, X])))
 
 
-@pytest.mark.parametrize("name", ["IsoScore", "mean", "covariance"])  # a number, a vector, a matrix
+@pytest.mark.parametrize("name", ["IsoScore", "mean"])  # a number, a vector
 def test_a_metric_draws_its_value_and_a_course_of_values(name):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     metric = POINTS[name][0]()
     metric.update(X)
     (_, axes), value = metric.plot(), metric.compute()
-    drawn = axes.images[0].get_array() if value.ndim == 2 else [y for line in axes.lines for y in line.get_ydata()]
+    drawn = [y for line in axes.lines for y in line.get_ydata()]
     assert_same(torch.as_tensor(drawn).flatten().double(), value.flatten().double(), rtol=1e-5, dtype=False)
     assert metric.plot(value, ax=axes)[0] is None
     if value.ndim < 1:
