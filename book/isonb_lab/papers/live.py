@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,8 @@ from isonb_lab.runs.protocols import protocol_of
 from isonb_lab.runs.record import Record
 from isonb_lab.sweeps.inline import run_all
 
+LENGTH = 128  # tokens of a sentence or a pair
 SHAPE = ("isoscore", "isoscore_unbiased", *(f"explained_variance_{k}{end}" for end in ("", "_centered") for k in "123"))
-
-
 SMALL = {"validations": 1, "track_every": 0, "max_length": 32, "precision": "float32", "batch_size": 16}
 
 
@@ -103,23 +102,17 @@ def fine_tune(config: Mapping[str, Any], data: str | Path | None = None) -> Fine
     return FineTuned(run, learned_from, validation)
 
 
-def pair_batches(
-    encoder: Encoder, first: Sequence[str], second: Sequence[str], batch_size: int = 32, max_length: int = 128
-) -> list[tuple[Tensor, Tensor]]:
-    """Hidden states (L+1, B, T, d) and masks (B, T) of sentence pairs, each pair as one input, in batches in order."""
-    batches = []
-    for start in range(0, len(first), batch_size):
-        sides = (list(side[start : start + batch_size]) for side in (first, second))
-        tokens = encoder.tokenizer(*sides, padding=True, truncation=True, max_length=max_length, return_tensors="pt")
+def pair_batches(encoder: Encoder, *sides: Sequence[str], batch_size: int = 32) -> Iterator[tuple[Tensor, Tensor]]:
+    """Hidden states (L+1, B, T, d) and masks (B, T) of sentences, or of pairs as one input each, in batches."""
+    for start in range(0, len(sides[0]), batch_size):
+        texts = (list(side[start : start + batch_size]) for side in sides)
+        tokens = encoder.tokenizer(*texts, padding=True, truncation=True, max_length=LENGTH, return_tensors="pt")
         mask = tokens["attention_mask"].bool()
-        batches.append((hidden_states(encoder, tokens["input_ids"], mask), mask))
-    return batches
+        yield hidden_states(encoder, tokens["input_ids"], mask), mask
 
 
-def embed_pairs(
-    encoder: Encoder, first: Sequence[str], second: Sequence[str], vector: Pool, *, max_length: int = 128
-) -> tuple[Tensor, Tensor]:
+def embed_pairs(encoder: Encoder, first: Sequence[str], second: Sequence[str], vector: Pool) -> tuple[Tensor, Tensor]:
     """The vectors (n, d) of the first and of the second sentence of each pair; each sentence is encoded once."""
     texts, item, other = distinct(first, second)
-    (vectors,) = embed(encoder, TokenizedSentences.read(encoder, texts, max_length), [vector], 64, progress=False)
+    (vectors,) = embed(encoder, TokenizedSentences.read(encoder, texts, LENGTH), [vector], 64, progress=False)
     return vectors[item], vectors[other]

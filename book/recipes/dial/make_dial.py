@@ -1,4 +1,4 @@
-"""The study of the dial: ``whole`` makes its tables, ``again`` the end points of its curves, ``list`` shows scores.
+"""The study of the dial: ``whole`` makes its tables, ``again`` the end points of its curves.
 
 ``deployed`` makes the table of the dial as one deploys it. ``whole`` and ``again`` print how far what they made lies
 from what was recorded, and end with 1 where a score is further away than one row of its set.
@@ -23,7 +23,7 @@ from isonb_lab.papers import deployed as study
 def main() -> int:
     """Do what the first word says; 1 where what was made differs from what was recorded."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("verb", choices=["whole", "again", "list", "deployed"])
+    parser.add_argument("verb", choices=["whole", "again", "deployed"])
     names = "whole, deployed: all of the plan if none is named; otherwise all that are recorded"
     parser.add_argument("encoders", nargs="*", metavar="ENCODER", help=names)
     parser.add_argument("--layers", type=int, nargs="+", default=[], help="again: these alone")
@@ -31,19 +31,16 @@ def main() -> int:
     parser.add_argument("--vectors", type=Path, default=models_folder().parent / "dial", help="cache of vectors")
     parser.add_argument("--into", type=Path, help="whole, deployed: where tables are published")
     options = parser.parse_args()
-    encoders_of_plan = deployed.LAYERS if options.verb == "deployed" else plan.LAYERS
+    encoders_of_plan = study.LAYERS if options.verb == "deployed" else plan.LAYERS
     if unknown := sorted(set(options.encoders) - set(encoders_of_plan)):
         parser.error(f"encoders must be some of {', '.join(encoders_of_plan)}; got {', '.join(unknown)}. Name these.")
     try:
         if options.verb == "deployed":
-            deployed.publish(options.encoders or list(deployed.LAYERS), options.vectors, options.into or study.FOLDER)
+            deployed.publish(options.encoders or list(study.LAYERS), options.vectors, options.into or study.FOLDER)
             return 0
         recorded = plan.read("scores")
         available = set(plan.LAYERS) if options.verb == "whole" else set(recorded["encoder"])
         encoders = options.encoders or [name for name in plan.LAYERS if name in available]
-        if options.verb == "list":
-            print(listed(recorded, encoders, options.readers).to_string(float_format="%.3f"))
-            return 0
         if options.verb == "whole":
             whole(options.vectors, into := options.into or plan.FOLDER, encoders)
             computed = plan.read("scores", into)
@@ -60,16 +57,6 @@ def main() -> int:
     equal = f"{(away < 1e-9).sum()} equal, {len(beyond)} further away than a row, largest difference {away.max():.5f}"
     print(f"{len(table)} of {len(computed)} scores are recorded: {equal}")
     return int(len(table) < len(computed) or len(beyond) > 0)
-
-
-def listed(scores: pd.DataFrame, encoders: list[str], readers: list[str]) -> pd.DataFrame:
-    """Scores by encoder, layer, reader and set, own fit and mean-pooled: as it is and at p = 0.5, 0.75 and 1."""
-    rows = scores[(scores["pool"] == "mean") & (scores["fit"] == "own") & scores["encoder"].isin(encoders)]
-    rows = rows[rows["reader"].isin(readers) & rows["turn"].isin(["raw", "whitening"])]
-    names = {plan.RAW: "raw", **{("whitening", p): f"p = {p:g}" for p in (0.5, 0.75, 1.0)}}
-    rows = rows.assign(place=[names.get(turn) for turn in zip(rows["turn"], rows["strength"], strict=True)])
-    table = rows.pivot_table("score", ["encoder", "layer", "reader", "set"], "place", sort=False)
-    return table[list(names.values())]
 
 
 if __name__ == "__main__":

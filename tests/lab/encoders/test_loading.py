@@ -160,7 +160,7 @@ def test_gpu_agrees(minilm):
 
 def test_pairs_are_one_input_each_in_batches_in_order(minilm):
     first, second = ["A cone.", "A long needle in space.", "A ball."], ["Two cones.", "Needles.", "Balls are round."]
-    batches = live.pair_batches(minilm, first, second, batch_size=2)
+    batches = list(live.pair_batches(minilm, first, second, batch_size=2))
     assert [states.shape[1] for states, _ in batches] == [2, 1]
     states, mask = batches[1]
     tokens = minilm.tokenizer("A ball.", "Balls are round.", return_tensors="pt")

@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dial import readers
+from dial import plan, readers
 from dial.encode import SEED, encode_into, texts_folder, versions
+from dial.record import write_beside
 from dial.study import Turned, gain
 from isonb.models.loading import load
 from isonb_lab.data.rows import load_task
 from isonb_lab.data.sources import read_folder, sample
+from isonb_lab.papers.deployed import LAYERS, READERS
 from isonb_lab.places import EXPERIMENTS_FOLDER
 
 Array = np.ndarray[Any, Any]
 Turn = tuple[str, float]
 
-LAYERS = {"tiny": (4,), "minilm": (6,), "smollm2": (15, 20, 30)}
-POOLS = ("mean", "without first")
-RAW: Turn = ("raw", 0.0)
+RAW: Turn = plan.RAW
 TURNS: tuple[Turn, ...] = (RAW, *(("whitening", p) for p in (0.0, 0.25, 0.5, 0.75, 1.0)))
 TOKENS = 256
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr", "stsb_test")
@@ -187,9 +187,6 @@ def outcomes(
     return {name: _headed(cloud, reader, name, turned, held_out) for name in names}
 
 
-READERS = ("search", "similarity", "linear head", "neighbours")
-
-
 def fits(cloud: Cloud, reader: str) -> Iterator[tuple[str, int, Array]]:
     """The clouds that turns are fitted on: a word, how many texts, the points."""
     if reader == "search":
@@ -217,7 +214,7 @@ def rows_of(vectors: Vectors, layer: int) -> Iterator[dict[str, Any]]:
 
     ``chosen``: whether held-out data choose this turn of the fit "unread".
     """
-    for pool, word in enumerate(POOLS):
+    for pool, word in enumerate(plan.POOLS):
         cloud = Cloud(vectors, layer, pool)
         for reader in READERS:
             raw = outcomes(cloud, reader, lambda x: np.asarray(x, dtype=np.float32))
@@ -258,15 +255,12 @@ def table(encoder: str, cache: Path) -> pd.DataFrame:
 
 def publish(encoders: Sequence[str], cache: Path, folder: Path) -> None:
     """Read, and publish what was read beside the rows of other encoders."""
-    plan = hashlib.sha256((EXPERIMENTS_FOLDER / "deployed_plan.md").read_bytes()).hexdigest()
+    digest = hashlib.sha256((EXPERIMENTS_FOLDER / "deployed_plan.md").read_bytes()).hexdigest()
     path = folder / "scores.parquet"
     folder.mkdir(parents=True, exist_ok=True)
     for encoder in encoders:
-        rows = table(encoder, cache).assign(plan=plan)
-        if path.exists():
-            before = pd.read_parquet(path)
-            rows = pd.concat([before[before["encoder"] != encoder], rows], ignore_index=True)
-        rows.to_parquet(path, index=False, compression="zstd")
-        about = {"plan": plan, "rows": len(rows), "encoders": sorted(rows["encoder"].unique()), "versions": versions()}
+        rows = write_beside(path, table(encoder, cache).assign(plan=digest))
+        recorded = sorted(rows["encoder"].unique())
+        about = {"plan": digest, "rows": len(rows), "encoders": recorded, "versions": versions()}
         (folder / "manifest.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         print(f"{encoder}: {len(rows)} rows in {path}", flush=True)

@@ -30,6 +30,7 @@ from isonb_lab.data.sources import DATA_VARIABLE, data_folder, read_folder, samp
 from isonb_lab.encoders.vectors import States, TokenizedSentences, forward
 
 SEED = 43
+AT_ONCE = 1024  # tokens of a pass
 TIMES = "times.tsv"
 EVERY_LAYER = ("stsb_test", "stsb", "corpus")  # small sets whose every layer is kept
 SIMILARITY = ("stsb_test", "stsb", "sts12", "sts13", "sts14", "sts15", "sts16", "sickr")
@@ -129,13 +130,13 @@ def pooled(states: States, layers: Sequence[int]) -> Tensor:
 
 
 @torch.no_grad()
-def vectors_of(encoder: Encoder, texts: Sequence[str], layers: Sequence[int], tokens: int, size: int = 1024) -> Tensor:
-    """The vectors (layers, pools, n, d) of texts, in batches of about ``size`` tokens, longest texts first."""
+def vectors_of(encoder: Encoder, texts: Sequence[str], layers: Sequence[int], tokens: int) -> Tensor:
+    """The vectors (layers, pools, n, d) of texts, in batches of about :data:`AT_ONCE` tokens, longest texts first."""
     read = TokenizedSentences.read(encoder, texts, tokens)
     order = sorted(range(len(read)), key=lambda row: -len(read.ids[row]))
     parts, start = [], 0
     while start < len(order):
-        rows = order[start : start + max(1, size // len(read.ids[order[start]]))]
+        rows = order[start : start + max(1, AT_ONCE // len(read.ids[order[start]]))]
         parts.append(pooled(forward(encoder.model, read.batch(rows, "cpu")), layers))
         start += len(rows)
     return torch.cat(parts, dim=2)[:, :, torch.tensor(order).argsort()].float()

@@ -49,16 +49,9 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     minutes_of, rows = earlier.get("minutes_of", {}), dict(earlier.get("tables", {}))
     for name, table in tables.items():
-        path = folder / f"{name}.parquet"
-        whole = table.assign(plan=plan.plan_digest())
-        if path.exists():
-            before = pd.read_parquet(path)
-            remaining = before[~before["encoder"].isin(table["encoder"])]
-            whole = pd.concat([remaining, whole], ignore_index=True)
-            if name == "scores" and len(remaining):
-                others = earlier["cpu_minutes"] - minutes_of.get(published, 0)
-        whole.to_parquet(path, index=False, compression="zstd")
-        rows[name] = len(whole)
+        rows[name] = len(write_beside(folder / f"{name}.parquet", table.assign(plan=plan.plan_digest())))
+        if name == "scores" and rows[name] > len(table):
+            others = earlier["cpu_minutes"] - minutes_of.get(published, 0)
     about = {
         "plan": plan.plan_digest(),
         "tables": rows,
@@ -68,7 +61,16 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
         "minutes_of": minutes_of | {published: round(cpu_minutes)},
         "versions": versions(),
     }
-    (folder / "manifest.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def write_beside(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """Write rows into a table, beside those of other encoders that it has; the whole table."""
+    if path.exists():
+        before = pd.read_parquet(path)
+        rows = pd.concat([before[~before["encoder"].isin(rows["encoder"])], rows], ignore_index=True)
+    rows.to_parquet(path, index=False, compression="zstd")
+    return rows
 
 
 def whole(cache: Path, folder: Path, encoders: Sequence[str]) -> None:

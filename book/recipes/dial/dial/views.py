@@ -15,10 +15,11 @@ from dial.study import MEASURED, SHORT, Array, Load, Turn, Turned, gain
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.first_token import first_token
 from isonb.measures.isoscore import isoscore
-from isonb.models.loading import Encoder, encode, hidden_states
+from isonb.models.loading import Encoder, encode
 from isonb_lab.data.corpus import sentences
 from isonb_lab.data.rows import load_task
 from isonb_lab.papers import token_spectra
+from isonb_lab.papers.live import pair_batches
 
 FRAME = 1000  # half the width of the frame
 CLASS_TURNS: tuple[Turn, ...] = tuple(("whitening", p) for p in (0.5, 0.75, 1.0))
@@ -72,20 +73,11 @@ def depth_rows(encoder: Encoder, kind: str, cache: Path) -> Iterator[dict[str, A
         yield row
 
 
-def spectra_rows(encoder: Encoder, kind: str, examples: int = 256, batch: int = 32) -> Iterator[dict[str, Any]]:
+def spectra_rows(encoder: Encoder, kind: str) -> Iterator[dict[str, Any]]:
     """Skewness, median, TokenUni and [CLS] uniformity by layer on validation examples of MRPC and CoLA, in batches."""
     for task, columns in (("mrpc", ("sentence1", "sentence2")), ("cola", ("sentence",))):
-        rows = load_task(task, split="validation", limit=examples, seed=0)
-        texts = list(zip(*(rows[column] for column in columns), strict=True))
-
-        def batches(texts: list[tuple[str, ...]] = texts) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-            for start in range(0, len(texts), batch):
-                sides = [list(side) for side in zip(*texts[start : start + batch], strict=True)]
-                tokens = encoder.tokenizer(*sides, padding=True, truncation=True, max_length=128, return_tensors="pt")
-                mask = tokens["attention_mask"].bool()
-                yield hidden_states(encoder, tokens["input_ids"], mask), mask
-
-        table, _ = token_spectra.layer_spectra(batches())
+        rows = load_task(task, split="validation", limit=256, seed=0)
+        table, _ = token_spectra.layer_spectra(pair_batches(encoder, *(rows[column] for column in columns)))
         for _, frames in table.groupby("layer").mean().reset_index().iterrows():
             yield {"encoder": kind, "task": task, **{str(name): float(value) for name, value in frames.items()}}
 

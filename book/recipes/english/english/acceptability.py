@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from english import words
 from english.draw import GIVING, ONE_PLACE, TWO_PLACE, Draw
 from english.grammar import NP, Clause, Wording, clause_words, finish, np_words, say, verb_words
-from english.lexicon import NOUNS, PLACES, TIMES, VERBS, Noun
+from english.lexicon import NOUNS, PLACES, TIMES, VERBS, WORDS, Noun
 
 NEAR = ("near", "behind", "beside", "with", "without")
 PERSONAL = [
     v for v in TWO_PLACE if v.subject == v.object == "person" and v.lemma not in ("contact", "visit", "meet", "greet")
 ]
-STRICT = [v for v in TWO_PLACE if v.lemma in words.NEEDS_OBJECT.split()]
-ALONE = [v for v in ONE_PLACE if v.lemma in words.TAKES_NONE.split()]
+STRICT = [v for v in TWO_PLACE if v.lemma in WORDS["needs_object"].split()]
+ALONE = [v for v in ONE_PLACE if v.lemma in WORDS["takes_none"].split()]
 # "the boy read" is good as a past tense: agreement needs verbs whose past looks different
 TELLING = [[v for v in verbs if v.past != v.lemma] for verbs in (TWO_PLACE, TWO_PLACE, ONE_PLACE)]
 GENDERED = [n for n in NOUNS.values() if n.gender]
-NAMES = [Noun(n, n, n, ("person",), "m") for n in words.MALE_NAMES.split()]
-NAMES += [Noun(n, n, n, ("person",), "f") for n in words.FEMALE_NAMES.split()]
+NAMES = [Noun(n, n, n, ("person",), "m") for n in WORDS["male_names"].split()]
+NAMES += [Noun(n, n, n, ("person",), "f") for n in WORDS["female_names"].split()]
 
 
 def agreement(draw: Draw, good: bool) -> str:
@@ -89,7 +88,7 @@ def argument_structure(draw: Draw, good: bool) -> str:
         agent = draw.np(verb.subject, 0.5)
         kind = verb.object if takes else draw.pick(("person", "animal", "object"))
         patient = draw.np(kind, 0.5, unlike=[agent.noun]) if takes == good else None
-        extra = [draw.pick(words_) if draw.chance(0.5) else None for words_ in (PLACES, TIMES)]
+        extra = [draw.pick(words) if draw.chance(0.5) else None for words in (PLACES, TIMES)]
         return Clause(agent, verb, patient, place=extra[0], time=extra[1], negated=draw.chance(0.2))
 
     return say(draw.until(make), Wording(front=draw.pick(("", "", "time", "place"))))

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from english.draw import ONE_PLACE, TWO_PLACE, Draw
 from english.entailment import entails
 from english.grammar import Clause, Wording, clause_words, finish, np_words, put, say
-from english.lexicon import NOUNS, VERBS, Verb
+from english.lexicon import NOUNS, VERBS, WORDS, Verb
 from english.pairs import MODIFIERS, changed, reworded
-from english.words import FACTIVE
 
 SAME_KIND = [v for v in TWO_PLACE if v.subject == v.object]
 THATS = [v for v in VERBS if v.object == "that"]
-FACTS = {f.split("/")[0] for f in FACTIVE.split()}
+FACTS = {f.split("/")[0] for f in WORDS["factive"].split()}
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
-"""Nouns and verbs with their forms, their meaning (synonyms share it) and their kinds, read from the tables."""
+"""Nouns and verbs with their forms, their meaning (synonyms share it) and their kinds, read from ``words.toml``."""
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
-from english import words
+WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def _nouns() -> dict[str, Noun]:
     parents: dict[str, tuple[str, ...]] = dict.fromkeys(("person", "animal", "object", "text", "building", "plant"), ())
     result = {k: Noun(k, k, "people" if k == "person" else _add_s(k)) for k in parents}
     parents["food"] = ()
-    for line in _lines(words.NOUNS):
+    for line in _lines(WORDS["nouns"]):
         kind, members = line.split(": ")
         name, parent = kind.split(" < ")
         above = (parent, *parents[parent])
@@ -89,7 +91,7 @@ def _noun(entry: str, kinds: tuple[str, ...]) -> list[Noun]:
     results: list[Noun] = []
     for form in entry.split("="):
         lemma, _, plural = form.partition("/")
-        gender = "m" if lemma in words.MALE.split() else "f" if lemma in words.FEMALE.split() else ""
+        gender = "m" if lemma in WORDS["male"].split() else "f" if lemma in WORDS["female"].split() else ""
         concept = results[0].concept if results else lemma
         results.append(Noun(lemma, concept, plural or _add_s(lemma), kinds, gender))
     return results
@@ -97,7 +99,7 @@ def _noun(entry: str, kinds: tuple[str, ...]) -> list[Noun]:
 
 def _verbs() -> list[Verb]:
     results: list[Verb] = []
-    for line in [*_lines(words.VERBS), f"person > that: {words.FACTIVE}", f"person > that: {words.BELIEF}"]:
+    for line in [*_lines(WORDS["verbs"]), *("person > that: " + WORDS[kind] for kind in ("factive", "belief"))]:
         kinds, members = line.split(": ")
         subject, target = kinds.split(" > ")
         for entry in members.split():
@@ -119,7 +121,7 @@ def _phrases(table: str) -> list[Word]:
 
 NOUNS = _nouns()
 VERBS = _verbs()
-ADJECTIVES = {line.split(": ")[0]: _groups(line.split(": ")[1]) for line in _lines(words.ADJECTIVES)}
-MANNERS = _groups(words.MANNERS)
-PLACES = _phrases(words.PLACES)
-TIMES = _phrases(words.TIMES)
+ADJECTIVES = {line.split(": ")[0]: _groups(line.split(": ")[1]) for line in _lines(WORDS["adjectives"])}
+MANNERS = _groups(WORDS["manners"])
+PLACES = _phrases(WORDS["places"])
+TIMES = _phrases(WORDS["times"])

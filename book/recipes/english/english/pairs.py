@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from english.draw import GIVING, ONE_PLACE, TWO_PLACE, Draw
 from english.grammar import NP, Clause, put, say
-from english.lexicon import ADJECTIVES, MANNERS, NOUNS, PLACES, TIMES, VERBS, Noun, Word
-from english.words import NEAR_VERBS
+from english.lexicon import ADJECTIVES, MANNERS, NOUNS, PLACES, TIMES, VERBS, WORDS, Noun, Word
 
 MODIFIERS = {"manner": MANNERS, "place": PLACES, "time": TIMES}
 WEIGHTS = {"agent": 2.0, "verb": 2.0, "patient": 2.0, "recipient": 1.0}  # every modifier counts 0.5
-NEAR = [set(group.split()) for group in NEAR_VERBS.split("|")]
+NEAR = [set(group.split()) for group in WORDS["near_verbs"].split("|")]
 FRAMES = (*TWO_PLACE, *TWO_PLACE, *TWO_PLACE, *GIVING, *GIVING, *ONE_PLACE)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-from english import words
 from english.draw import Draw
 from english.grammar import SHARES, finish
+from english.lexicon import WORDS
 
 DOMAINS = {
     "film": ["acting", "plot", "soundtrack", "script", "ending", "dialogue", "lighting", "camera", "opening"],
@@ -20,7 +20,7 @@ DOMAINS = {
     "concert": ["music", "singing", "orchestra", "staging", "overture", "pianist", "conductor", "hall", "encore"],
     "laptop": ["screen", "keyboard", "battery", "display", "design", "speaker", "manual", "charger", "case"],
 }
-GOOD, BAD = words.GOOD.split(), words.BAD.split()
+GOOD, BAD = WORDS["good"].split(), WORDS["bad"].split()
 STRENGTH = ("", "", "really ", "quite ", "truly ", "simply ", "rather ")
 TURNED = ("not", "never", "hardly", "far from", "anything but", "not at all")
 # {b} is the verdict, {a} what it outweighs

@@ -48,7 +48,8 @@ def export(out: Path, trainer: Any, settings: PretrainSettings, fixed: dict[str,
         "perplexity": math.exp(reached["test_validation_loss"]),
         "unigram": _unigram(train.ids, held_out.ids, model.config.vocab_size),
     }
-    (begun / "README.md").write_text(CARD.format(**values), encoding="utf-8", newline="\n")
+    card = Path(__file__).with_name("card.md").read_text(encoding="utf-8").format(**values)
+    (begun / "README.md").write_text(card, encoding="utf-8", newline="\n")
     for file in begun.iterdir():  # made for their owner alone
         file.chmod(0o644)
     shutil.rmtree(folder, ignore_errors=True)
@@ -70,45 +71,3 @@ def _command(out: Path, settings: PretrainSettings) -> str:
             value = Path(value).name if name == "start" else value
             parts.append(f"--no-{name}" if value is False else f"--{name.replace('_', '-')} {value}")
     return " ".join(parts)
-
-
-CARD = """\
-# {name}: a small BERT encoder
-
-{c.num_hidden_layers} layers, width {c.hidden_size}, {c.num_attention_heads} heads, {c.max_position_embeddings}
-positions, {parameters:,} parameters, WordPiece vocabulary of {c.vocab_size}. Weights in float32
-safetensors (numbers that float16 holds), sha256 `{sha256}`. isonb loads it from its folder.
-
-## Text
-
-{about}
-
-{sizes} (sha256 of all paragraphs
-`{fixed[text]}`).
-The text isn't in this folder.
-
-## Training
-
-Masked language modelling and next sentence prediction (Devlin et al. 2019) from {origin},
-as `book/recipes/tiny` has it:
-
-    {command}
-
-{last.step:,.0f} steps, {last.tokens:,.0f} tokens.
-
-## What it reached
-
-On the whole held-out text: loss {r[test_validation_loss]:.3f} nats, perplexity {perplexity:.1f},
-{r[test_validation_accuracy]:.1%} of the hidden tokens guessed right.
-A guess by frequency alone has loss {unigram:.3f}.
-Held-out pairs: loss {r[test_follow_loss]:.3f} nats (a guess: 0.693), {r[test_follow_accuracy]:.1%} right (50%).
-
-All points of the curve, measured on a fixed sample of the held-out text, are in `curve.csv`.
-
-## What it is not good for
-
-- Its sentence vectors aren't trained to be compared: a cosine between them says little. Fine-tune it first.
-- It is far below BERT-base in everything; a score of it says how methods compare, not how good a method can be.
-- It knows the text above and nothing else: no other kind of text, no other language, no case. It has its biases.
-- Not for use in decisions about people, and not a source of facts.
-"""
