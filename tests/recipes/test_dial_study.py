@@ -117,7 +117,7 @@ def test_every_hypothesis_is_judged_and_a_verdict_follows_its_numbers():
         (0, {"gain_low": -0.01}, "contradicted"),
         (1, {"best_high": 1.0}, "contradicted"),
     ):
-        assert plan.judge(tables | {"best": tables["best"].assign(**change)})[place].word == word
+        assert plan.judge(tables | {"best": tables["best"].assign(**change)})[place].outcome == word
 
 
 def test_an_encoder_is_published_beside_the_others(tmp_path, monkeypatch):

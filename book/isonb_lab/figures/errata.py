@@ -15,6 +15,7 @@ from isonb.errors import InputError, fail
 from isonb.layers import IsoBN
 from isonb.layers.soft_decay import soft_decay
 from isonb_lab.pages.charts import OKABE_ITO
+from isonb_lab.papers.isolayer import isoscore_bound
 
 KINDS = ("text and code", "code", "printed")
 """Text and code differ, code does another thing than it is meant to, a printed number contradicts its neighbours."""
@@ -104,21 +105,6 @@ class Errata:
         return base.mark_rule(strokeWidth=2).encode(colour) + dots + numbers
 
 
-def highest_isoscore(ev: list[float], d: int) -> float:
-    """The highest IsoScore that explained variances EV_1, EV_2, … of the same centred cloud allow.
-
-    With shares ``p_k`` (the steps of EV) the participation ratio is at most ``1 / sum p_k^2``, and IsoScore is
-    ``(PR - 1) / (d - 1)``. One direction that holds half of the variance leaves a ratio of at most 4:
-
-    >>> highest_isoscore([0.5], 4)
-    1.0
-    >>> round(highest_isoscore([0.61, 0.75, 0.78], 768), 4)
-    0.002
-    """
-    shares = [after - before for before, after in zip([0.0, *ev], ev, strict=False)]
-    return min(1.0, (1 / sum(share * share for share in shares) - 1) / (d - 1))
-
-
 def cells_over_the_bound(scores: pd.DataFrame, shares: pd.DataFrame) -> tuple[int, int]:
     """How many printed IsoScores of IsoLayer's Table 2 lie above what its Table 3 allows; and how many there are.
 
@@ -130,7 +116,7 @@ def cells_over_the_bound(scores: pd.DataFrame, shares: pd.DataFrame) -> tuple[in
         name, d = WIDTHS[row["model"]]
         same = (shares["model"] == name) & (shares["task"] == row["task"]) & shares["metric"].str.startswith("EV_")
         ev = shares[same & (shares["method"] == STATES[row["method"]])].sort_values("metric")["value"].tolist()
-        over += row["value"] > highest_isoscore(ev, d)
+        over += row["value"] > isoscore_bound(ev, d)
     return over, len(scores)
 
 

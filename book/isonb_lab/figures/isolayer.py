@@ -64,16 +64,12 @@ def border_frames(cloud: Tensor, labels: Tensor, names: Sequence[str], places: S
     )
 
 
-def border_chart(frames: Frames, keep: str | None = None) -> Any:
+def border_chart(frames: Frames, keep: str = "true") -> Any:
     """Cloud, frozen border and facts; the expression ``keep`` filters what is shown."""
     dots, facts = frames
-
-    def part(data: pd.DataFrame) -> alt.Chart:
-        chart = alt.Chart(data, width=430, height=330)
-        return chart if keep is None else chart.transform_filter(keep)
-
     square = alt.Scale(domain=[-4.6, 4.6], nice=False)
-    cloud = part(dots).mark_point(aria=False, filled=True, size=40, opacity=0.75)
+    size: dict[str, Any] = {"width": 430, "height": 330}
+    cloud = alt.Chart(dots, **size).transform_filter(keep).mark_point(aria=False, filled=True, size=40, opacity=0.75)
     cloud = cloud.encode(
         alt.X("x:Q", title="the direction that the classifier reads", scale=square),
         alt.Y("y:Q", title="the other direction", scale=square),
@@ -81,5 +77,5 @@ def border_chart(frames: Frames, keep: str | None = None) -> Any:
         alt.Shape("class:N", title=None),
     )
     border = alt.Chart(pd.DataFrame({"x": [0.0]})).mark_rule(aria=False, strokeDash=[6, 4], color=GREY)
-    text = part(facts).mark_text(align="left", baseline="top", fontSize=13)
+    text = alt.Chart(facts, **size).transform_filter(keep).mark_text(align="left", baseline="top", fontSize=13)
     return border.encode(alt.X("x:Q")) + cloud + text.encode(alt.Text("told:N"), x=alt.value(6), y=alt.value(-22))

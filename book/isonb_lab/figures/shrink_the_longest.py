@@ -56,13 +56,12 @@ def tree_frames(
     )
 
 
-def tree_chart(frames: Frames, keep: str | None = None) -> Any:
+def tree_chart(frames: Frames, keep: str = "true") -> Any:
     """The cloud with its tree and arrows beside its bars; the expression ``keep`` filters every part."""
     dots, rungs, facts = frames
 
     def part(data: pd.DataFrame, **size: Any) -> alt.Chart:
-        chart = alt.Chart(data, **size)
-        return chart if keep is None else chart.transform_filter(keep)
+        return alt.Chart(data, **size).transform_filter(keep)
 
     def span(name: str) -> list[float]:
         low, high = float(dots[name].min()), float(dots[name].max())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from importlib.resources import files
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
+
+import yaml  # type: ignore[import-untyped]
 
 from isonb_lab.pages.chapters import Chapter
 from isonb_lab.pages.notebooks.markdown import blocks
@@ -14,54 +16,15 @@ EXERCISE = 10  # minutes planned for one exercise
 WORDS = 160  # of prose read in a minute, with the pictures between them
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(NamedTuple):
     """A class: its chapters in order, each with the labels of the exercises that are done, and its exit ticket."""
 
-    pages: dict[str, tuple[str, ...]]
+    pages: dict[str, list[str]]
     ticket: str
 
 
-PATHS = {
-    45: Path(
-        {
-            "foundations/clouds_and_cones": ("ex-cones-predict",),
-            "foundations/a_number_needs_its_n": ("ex-n-rounder",),
-            "practice/audit_your_model": (),
-        },
-        "Your model gives two texts that have nothing in common a cosine of 0.8. What do you measure before you choose "
-        "a threshold? (The floor: the cosine that 1% of unrelated pairs pass, on texts of your own.)",
-    ),
-    90: Path(
-        {
-            "foundations/clouds_and_cones": ("ex-cones-predict",),
-            "foundations/measuring_isotropy": ("ex-measuring-sketch",),
-            "foundations/a_number_needs_its_n": ("ex-n-rounder",),
-            "results/three_readers": ("ex-readers-mean",),
-            "results/the_dial": (),
-        },
-        "Name one change of a cloud that a cosine notices and a trained classifier doesn't. Then name one number that "
-        "you would ask for before you whiten anything. (The mean taken off. How loud the loudest token is, or how many "
-        "rows the score was measured on.)",
-    ),
-    180: Path(
-        {
-            "foundations/clouds_and_cones": ("ex-cones-predict", "ex-cones-threshold"),
-            "foundations/measuring_isotropy": ("ex-measuring-predict", "ex-measuring-half"),
-            "foundations/a_number_needs_its_n": ("ex-n-rounder",),
-            "results/three_readers": ("ex-readers-mean",),
-            "results/the_dial": (),
-            "papers/four_recipes": ("ex-recipes-bars",),
-            "results/head_to_head": ("ex-versus-seeds",),
-            "results/dose": (),
-            "practice/audit_your_model": ("ex-audit-int8",),
-            "practice/use_it_in_training": (),
-        },
-        "A paper reports that its loss raised IsoScore from 0.01 to 0.03 and the accuracy by 0.4 points on one seed. "
-        "Name three things to ask for. (More seeds with an interval; what a round cloud of the same size reads; which "
-        "vectors the loss moved, and which the classifier reads.)",
-    ),
-}
+_CLASSES = files("isonb_lab.pages").joinpath("classes.yaml").read_text(encoding="utf-8")
+PATHS = {minutes: Path(**about) for minutes, about in yaml.safe_load(_CLASSES).items()}
 """A class by its minutes."""
 
 Records = Sequence[tuple[Chapter, Mapping[str, Any]]]

@@ -45,9 +45,10 @@ def association(x: Mapping[str, Mapping[str, float]], y: Mapping[str, Mapping[st
         raise StatsError(f"both sides need the same tasks and at least 3 methods on each; got {got}. Align them.")
     a, b = (np.array([_ranks([side[task][m] for m in methods]) for task in tasks]) for side in (x, y))
     each = (a * b).sum(axis=1)
-    orders = np.array(
-        list(itertools.permutations(range(len(methods)))) if len(methods) <= MOST else _drawn(len(methods))
-    )
+    order = range(len(methods))
+    generator = np.random.default_rng(0)
+    drawn = [order, *(generator.permutation(len(methods)) for _ in range(DRAWS))] if len(methods) > MOST else []
+    orders = np.array(drawn or list(itertools.permutations(order)))
     means = sum((a[k][orders] @ b[k] for k in range(len(tasks))), np.zeros(len(orders))) / len(tasks)
     p = float((np.abs(means) >= abs(each.mean()) - 1e-12).mean())
     return Association(dict(zip(tasks, each.tolist(), strict=True)), float(each.mean()), p)
@@ -60,8 +61,3 @@ def _ranks(values: list[float]) -> Array:
     if length == 0:
         raise StatsError(f"the methods must differ on every task; got {values[0]} for all. Leave that task out.")
     return np.asarray(ranks / length, dtype=np.float64)
-
-
-def _drawn(n: int) -> list[list[int]]:
-    generator = np.random.default_rng(0)
-    return [list(range(n)), *(generator.permutation(n).tolist() for _ in range(DRAWS))]

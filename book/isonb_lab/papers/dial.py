@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ import pandas as pd
 from isonb.errors import InputError, fail
 from isonb_lab.data.corpus import sentences
 from isonb_lab.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
+
+from .hypotheses import CONTRADICTED, OPEN, Answer
 
 FOLDER = RECORDINGS_FOLDER / "dial"
 PLAN = EXPERIMENTS_FOLDER / "dial_plan.md"
@@ -80,18 +81,9 @@ def picks() -> list[int]:
     return sorted(sorted(set(named), key=lambda row: (-named.count(row), row))[:PICKS])
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """``word``: "as expected", "contradicted" or "open"; ``numbers``: what it rests on, in words."""
-
-    name: str
-    word: str
-    numbers: str
-
-
-def towards_round(scores: pd.DataFrame, reader: str, fit: str = "own") -> pd.DataFrame:
+def towards_round(scores: pd.DataFrame, reader: str) -> pd.DataFrame:
     """What a reader makes of vectors that were turned towards round: p from 0.5 to 1, all layers and both poolings."""
-    rows = scores[(scores["reader"] == reader) & (scores["set"] == "all") & (scores["fit"] == fit)]
+    rows = scores[(scores["reader"] == reader) & (scores["set"] == "all") & (scores["fit"] == "own")]
     return rows[(rows["turn"] == "whitening") & rows["strength"].between(0.5, 1)]
 
 
@@ -194,10 +186,14 @@ HYPOTHESES: dict[str, tuple[str, Callable[[Tables], Judged]]] = {
 }
 
 
-def judge(tables: Tables) -> list[Verdict]:
-    """Each hypothesis with its verdict, in the order of the plan; ``tables``: scores, best and parts."""
+def judge(tables: Tables) -> list[Answer]:
+    """Each hypothesis with its outcome, in the order of the plan: "as expected", "contradicted" or "open".
+
+    ``tables``: scores, best and parts.
+    """
     output = []
     for name, (_, judged) in HYPOTHESES.items():
         expected, contradicted, numbers = judged(tables)
-        output.append(Verdict(name, "contradicted" if contradicted else "as expected" if expected else "open", numbers))
+        outcome = CONTRADICTED if contradicted else "as expected" if expected else OPEN
+        output.append(Answer(name, outcome, numbers))
     return output

@@ -5,8 +5,6 @@ What is read of these runs stands beside each claim, in the study of its paper.
 
 from __future__ import annotations
 
-from statistics import fmean
-
 from isonb_lab.claims.comparing import joint_intervals
 from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.study import Study
@@ -15,6 +13,7 @@ from isonb_lab.claims.verdicts import difference
 from isonb_lab.statistics.seeds import Interval
 
 from . import arms, istar, shrink_the_longest
+from .over_tasks import seed_means
 
 
 def arm_of(settings: Settings) -> str | None:
@@ -29,13 +28,8 @@ METHODS = (istar.WEAK_DOWN, istar.WEAK_UP, shrink_the_longest.SELECTED, arms.SOF
 def joint_gains(study: Study) -> dict[str, Interval]:
     """The mean gain of the papers' methods over both tasks, with intervals that hold together."""
     plain = study.units("score", PLAIN)
-    means: dict[str, list[float]] = {}
-    for arm in METHODS:
-        seeds: dict[int, list[float]] = {}
-        for (_, seed), gain in difference(study.units("score", arm), plain).items():
-            seeds.setdefault(seed, []).append(gain)
-        means[arm] = [fmean(gains) for gains in seeds.values() if len(gains) == len(study.suites)]
-    return joint_intervals(means)
+    units = dict.fromkeys(study.suites, 1.0)
+    return joint_intervals({arm: seed_means(difference(study.units("score", arm), plain), units) for arm in METHODS})
 
 
 DESIGN = Design(

@@ -31,16 +31,17 @@ def measure(study: Study, place: tuple[str, str], name: str, suites: Sequence[st
     return study.units(f"metric.{where}.{name}", arm, suites, cell)
 
 
-def isoscore_bound(shares: Sequence[float], dim: int, slack: float = 0.0) -> float:
-    """The highest IsoScore that explained variances of 1, 2 and 3 components allow; ``slack`` is their rounding.
+def isoscore_bound(explained: Sequence[float], dim: int, slack: float = 0.0) -> float:
+    """The highest IsoScore that explained variances of 1, 2, ... components allow; ``slack`` is their rounding.
 
-    With shares of the variance p1, p2, p3, the squares of all shares sum to p1^2 + p2^2 + p3^2 or more.
+    With shares of the variance p1, p2, ..., the steps of ``explained``, the squares of all shares sum to
+    p1^2 + p2^2 + ... or more.
 
-    >>> isoscore_bound([0.5, 1.0, 1.0], 11)
-    0.1
+    >>> isoscore_bound([0.5, 1.0, 1.0], 11), isoscore_bound([0.5], 4)
+    (0.1, 1.0)
     """
-    first, two, three = shares
-    least = (first - slack, two - first - 2 * slack, three - two - 2 * slack)
+    first, *others = (after - before for before, after in zip((0.0, *explained), explained, strict=False))
+    least = (first - slack, *(share - 2 * slack for share in others))
     return (1 / sum(max(share, 0.0) ** 2 for share in least) - 1) / (dim - 1)
 
 

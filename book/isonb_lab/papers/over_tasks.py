@@ -6,7 +6,7 @@ tasks' scores are of different kinds, so each gain is first divided by what plai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean
 
 import pandas as pd
@@ -34,8 +34,8 @@ def seed_means(gains: Mapping[tuple[str, int], float], units: Mapping[str, float
     return [fmean(gains[task, seed] / unit for task, unit in units.items()) for seed in seeds]
 
 
-def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: float = 0.95) -> pd.DataFrame:
-    """The gain of each method over all tasks on which no plain run failed, or over ``suites``.
+def over_tasks(study: Study) -> pd.DataFrame:
+    """The gain of each method over all tasks on which no plain run failed.
 
     A gain is a share of the plain model's mean lead over the majority baseline: 0.01 is a hundredth of what training
     adds. So a task counts where plain training always learned it. Student's interval is over the means of the seeds, so
@@ -45,43 +45,29 @@ def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: floa
     interval holds 0, if one carries it) and ``outcome``: what one task carries is no outcome of all. A method with
     fewer than three seeds has no row.
     """
-    chosen = steady(study) if suites is None else tuple(suites)
-    leads = {suite: study.lead(PLAIN, suite) for suite in chosen}
-    broken = study.no_setting
-    rows: list[tuple[str, int, list[float], str]] = []
+    leads = {suite: study.lead(PLAIN, suite) for suite in steady(study)}
+    means: dict[str, list[float]] = {}
+    about: dict[str, tuple[int, str]] = {}
     for arm in methods_of(study):
-        units = {s: lead.estimate for s, lead in leads.items() if lead is not None and (arm, s) not in broken}
+        units = {s: lead.estimate for s, lead in leads.items() if lead is not None and (arm, s) not in study.no_setting}
         gains = difference(study.units("score", arm), study.units("score", PLAIN))
         values = seed_means(gains, units)
         if len(values) >= FEWEST:
-            rows.append((arm, len(units), values, _carried(gains, units, level)))
-    tests = paired_tests({arm: values for arm, _, values, _ in rows}, level=level)
-    table = [
-        (
-            arm,
-            tasks,
-            m.n,
-            m.estimate,
-            m.low,
-            m.high,
-            test.visible,
-            test.p,
-            carried,
-            OPEN if carried else LABELS[test.verdict],
-        )
-        for arm, tasks, _, carried in rows
-        for test in [tests[arm]]
-        for m in [test.interval]
-    ]
-    return pd.DataFrame(table, columns=[*COLUMNS, "outcome"])
+            means[arm], about[arm] = values, (len(units), _carried(gains, units))
+    rows = []
+    for arm, test in paired_tests(means).items():
+        tasks, carried = about[arm]
+        outcome = OPEN if carried else LABELS[test.verdict]
+        rows.append((arm, tasks, test.interval.n, *test.interval.ends, test.visible, test.p, carried, outcome))
+    return pd.DataFrame(rows, columns=[*COLUMNS, "outcome"])
 
 
-def _carried(gains: Mapping[tuple[str, int], float], units: Mapping[str, float], level: float) -> str:
+def _carried(gains: Mapping[tuple[str, int], float], units: Mapping[str, float]) -> str:
     """The task without which the interval of the mean holds 0, though it doesn't with all; empty without one."""
-    if len(units) < 2 or not student(seed_means(gains, units), level=level).excludes():
+    if len(units) < 2 or not student(seed_means(gains, units)).excludes():
         return ""
     rest = {task: {name: unit for name, unit in units.items() if name != task} for task in units}
-    undecided = (task for task, some in rest.items() if not student(seed_means(gains, some), level=level).excludes())
+    undecided = (task for task, some in rest.items() if not student(seed_means(gains, some)).excludes())
     return next(undecided, "")
 
 

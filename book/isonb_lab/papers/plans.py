@@ -185,7 +185,7 @@ def _of_evidence() -> dict[str, tuple[str, str]]:
 def _of_dial() -> dict[str, tuple[str, str]]:
     """H1 to H9 of the dial."""
     tables = {name: dial.read(name) for name in ("scores", "best", "parts")}
-    return {item.name: (OPEN if item.word == "open" else ANSWERED, item.word) for item in dial.judge(tables)}
+    return {item.name: (OPEN if item.outcome == "open" else ANSWERED, item.outcome) for item in dial.judge(tables)}
 
 
 def _of_read_where() -> dict[str, tuple[str, str]]:

@@ -12,6 +12,7 @@ from isonb.measures.spectrum import explained_variance
 from isonb_lab.claims.printed import printed
 from isonb_lab.figures import errata as figures
 from isonb_lab.pages.chapters import Book
+from isonb_lab.papers.isolayer import isoscore_bound
 from tests.support import normal
 
 BOOK = Book(Path(__file__).resolve().parents[3])
@@ -82,7 +83,7 @@ def test_the_bound_holds_for_clouds_and_not_for_the_tables():
         shares = torch.linalg.svdvals(x - x.mean(0)).square()
         score = ((shares.sum() ** 2 / shares.square().sum() - 1) / 11).item()
         bounds = [
-            figures.highest_isoscore([explained_variance(x, j, center=True)[-1].item() for j in range(1, k)], 12)
+            isoscore_bound([explained_variance(x, j, center=True)[-1].item() for j in range(1, k)], 12)
             for k in (2, 4, 13)
         ]
         assert score == pytest.approx(bounds[-1])

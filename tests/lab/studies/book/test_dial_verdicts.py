@@ -39,7 +39,7 @@ def test_the_recorded_linear_head_gains_beyond_chance_and_its_hypothesis_is_open
     won, lost = (turned["gain_low"] > 0).sum(), (turned["gain_high"] < 0).sum()
     assert won > 3 * 0.025 * len(turned) > lost
     text = {
-        part.name: part.word for part in DIAL.judge({name: DIAL.read(name) for name in ("scores", "best", "parts")})
+        part.name: part.outcome for part in DIAL.judge({name: DIAL.read(name) for name in ("scores", "best", "parts")})
     }
     assert (text["H4"], text["H6"]) == ("as expected", "open")
 
