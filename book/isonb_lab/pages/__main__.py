@@ -15,7 +15,7 @@ from isonb_lab.pages import lint
 from isonb_lab.pages.build import build
 from isonb_lab.pages.chapters import Book, Chapter
 from isonb_lab.pages.errors import ChapterError, PageError
-from isonb_lab.pages.notebooks.plain import put_beside, readable
+from isonb_lab.pages.notebooks.plain import readable
 from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.pages.notebooks.slides import write_slides
 from isonb_lab.pages.notebooks.student import write_copies, write_students
@@ -34,7 +34,6 @@ COMMANDS = {
     "build": ("lint, run, and build _build/html", "--jobs --force --smoke --quiet"),
     "execute": ("run chapters without building pages", "--jobs --force --smoke --quiet -p chapters"),
     "lint": ("check the sources of the chapters", "--fix chapters"),
-    "pair": ("write the .ipynb beside each .md, in plain words", "--force chapters"),
     "play": ("write copies of the notebooks, to play with, to _build/lab", "--force chapters"),
     "student": ("write notebooks with empty solutions to _build/student", "--force chapters"),
     "slides": ("write the slides of the lessons, once they have run, to _build/slides", ""),
@@ -108,11 +107,6 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             lint.check(chapters)
             lint.check_style(chapters)
             return f"{len(chapters)} chapters keep the rules."
-        case "pair":
-            index = Index(book)
-            for chapter in chapters:
-                put_beside(chapter, index, force=arguments.force)
-            return f"{len(chapters)} notebooks stand beside their sources. Edit chapters with: make edit"
         case "student":
             paths = write_students(book, chapters, force=arguments.force)
             return f"{len(paths)} notebooks without solutions are in _build/student."

@@ -199,23 +199,10 @@ def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
         if changed and "parameters" in cell.metadata.get("tags", []):
             text = f"This page was run with {', '.join(changed)}.\n"
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
-    _put(job.chapter, notebook, force=False)
-    return dict(notebook.metadata["isonb_run"])
-
-
-def put_beside(chapter: Chapter, index: Index, *, force: bool = False) -> None:
-    """Write the notebook of a chapter, with what its last run made if it has run.
-
-    Raises :class:`~isonb_lab.pages.errors.PairingError` where a person changed the notebook, unless ``force``.
-    """
-    _put(chapter, with_outputs(Job(index.book, chapter), index), force)
-
-
-def _put(chapter: Chapter, notebook: Any, force: bool) -> None:
-    if not force and chapter.notebook.is_file() and worked_in(chapter.notebook):
-        name = chapter.name
+    if job.chapter.notebook.is_file() and worked_in(job.chapter.notebook):
         raise PairingError(
-            f"a built notebook must be as it was written; {name}.ipynb was edited, and {name}.md doesn't have the "
-            f"edit. Move it away, or drop it: python -m isonb_lab.pages pair --force {name}. Edit with: make edit"
+            f"a built notebook must be as it was written; {job.chapter.name}.ipynb was edited, and "
+            f"{job.chapter.name}.md doesn't have the edit. Move it away, or delete it. Edit with: make edit"
         )
-    write_notebook(chapter.notebook, notebook)
+    write_notebook(job.chapter.notebook, notebook)
+    return dict(notebook.metadata["isonb_run"])
