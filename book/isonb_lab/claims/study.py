@@ -207,13 +207,7 @@ class Study:
         return values.reset_index(drop=True)
 
     def paired(
-        self,
-        column: str,
-        arm: str,
-        base: str = PLAIN,
-        suites: Sequence[str] | None = None,
-        *,
-        alpha: float = 1 - LEVEL,
+        self, column: str, arm: str, base: str = PLAIN, suites: Sequence[str] | None = None, *, alpha: float = 1 - LEVEL
     ) -> pd.DataFrame:
         """What an arm changes against another at the same seed: suite, n, mean, low, high, mde; from 3 seeds on.
 

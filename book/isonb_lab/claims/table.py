@@ -104,11 +104,7 @@ def long_tables(
 
 
 def joined_tables(
-    design: Design,
-    runs: pd.DataFrame,
-    logged: pd.DataFrame,
-    plan: pd.DataFrame,
-    live: Mapping[str, Iterable[Record]],
+    design: Design, runs: pd.DataFrame, logged: pd.DataFrame, plan: pd.DataFrame, live: Mapping[str, Iterable[Record]]
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """``runs`` with their arm and suite, then live ones, all with scores; the series of these; the plan as it is."""
     tables = [(runs, logged), *(_live(design, suite, list(new), set(runs["run_id"])) for suite, new in live.items())]

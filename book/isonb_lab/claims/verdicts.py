@@ -251,6 +251,11 @@ class Claim:
         _one_of("kind", self.kind, KINDS)
 
 
+def claim(number: int | str, statement: str, *predictions: Prediction, **more: Any) -> Claim:
+    """A claim and what it predicts; ``more``: the other fields of :class:`Claim`."""
+    return Claim(number, statement, predictions, **more)
+
+
 def _one_of(name: str, value: str, names: Sequence[str]) -> None:
     if value not in names:
         fail(ClaimError, f"{name} must be one of {', '.join(names)}", repr(value), "Choose one of these.")

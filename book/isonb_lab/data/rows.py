@@ -16,12 +16,7 @@ from isonb_lab.data.tasks import GENERATED, Task, TaskError, generated_rows, tas
 
 
 def load_task(
-    name: str,
-    source: str | Path | None = None,
-    *,
-    split: str | None = None,
-    limit: int | None = None,
-    seed: int = 0,
+    name: str, source: str | Path | None = None, *, split: str | None = None, limit: int | None = None, seed: int = 0
 ) -> Any:
     """The rows of one split as a ``datasets.Dataset`` with the columns ``TASKS[name].columns``.
 

@@ -41,14 +41,7 @@ class TaskModel(nn.Module):
     """``encoder`` (a transformers model), a head for ``outputs`` numbers, and the layer of ``method`` at its site."""
 
     def __init__(
-        self,
-        encoder: Any,
-        kind: str,
-        outputs: int,
-        method: Method,
-        head: str,
-        dropout: float,
-        pooling: Mode = "cls",
+        self, encoder: Any, kind: str, outputs: int, method: Method, head: str, dropout: float, pooling: Mode = "cls"
     ) -> None:
         super().__init__()
         dim = int(encoder.config.hidden_size)

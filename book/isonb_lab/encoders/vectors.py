@@ -80,13 +80,7 @@ def distinct(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], Te
 
 @torch.no_grad()
 def sample_tokens(
-    encoder: Encoder,
-    sentences: TokenizedSentences,
-    batch_size: int,
-    *,
-    limit: int,
-    seed: int,
-    progress: bool = True,
+    encoder: Encoder, sentences: TokenizedSentences, batch_size: int, *, limit: int, seed: int, progress: bool = True
 ) -> Tensor:
     """At most ``limit`` token vectors (n, d) of the last layer, special tokens left out, drawn by ``seed``."""
     sample = Sample(limit, seed)

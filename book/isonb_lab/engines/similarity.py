@@ -230,10 +230,7 @@ def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Val
     """
     rows = torch.randperm(len(vectors), generator=torch.Generator().manual_seed(seed))[:CLOUD_ROWS].sort().values
     x, origin = vectors.cpu()[rows].double(), plain.cpu()[rows].double()
-    measured = cloud_measures(x) | {
-        "token_uniformity": number(token_uniformity, x),
-        "lsds": number(lsds, origin, x),
-    }
+    measured = cloud_measures(x) | {"token_uniformity": number(token_uniformity, x), "lsds": number(lsds, origin, x)}
     series: Series = {}
     values = attempt(singular_values, x)
     if values is not None and float(values.max()) > 0:

@@ -37,10 +37,7 @@ GAP = 9  # pixels between claims
 LINE = 14  # pixels from line to line of a statement
 
 HEAD = ("study", "page", "claim", "statement", "kind", "verdict", "words", "remark")
-COLUMNS = (
-    *HEAD,
-    *("what", "trained", "cell", "n", "mean", "low", "high", "mde", "outcome", "reason"),
-)
+COLUMNS = (*HEAD, *("what", "trained", "cell", "n", "mean", "low", "high", "mde", "outcome", "reason"))
 
 
 def claims_anchor(page: str) -> str:

@@ -35,11 +35,7 @@ class Site:
     def options(self) -> dict[str, Any]:
         """Options of the theme: buttons that lead to the repository and to its issues, where there is one."""
         public = bool(self.repository)
-        return {
-            "repository_url": self.repository,
-            "use_repository_button": public,
-            "use_issues_button": public,
-        }
+        return {"repository_url": self.repository, "use_repository_button": public, "use_issues_button": public}
 
     def footer(self, page: str, archive: str) -> str:
         """The last lines of a page; ``archive`` is its link to the notebooks, nothing where there are none.

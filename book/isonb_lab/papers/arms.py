@@ -123,13 +123,17 @@ def treated(
     return Prediction(f"at the paper's setting: {what}", evidence, direction, **options)
 
 
+def shown(what: str, value: Values, arm: str, direction: str = "less", base: str = "", **more: Any) -> Prediction:
+    """The prediction of a value of an arm's trained models, or of what it has more of it than ``base``."""
+    return Prediction(what, Change(value, arm, base), direction, **{"trained": True, "arms": (arm,), **more})
+
+
 def changed(
     what: str, value: Values, arm: str, direction: str = "less", *, base: str = PLAIN, margin: float = 0.0, **more: Any
 ) -> Prediction:
     """The prediction that an arm changes a value of trained models, against plain training unless ``base`` is told."""
     alike = f", alike within {margin}" if direction == "equal" else ""
-    options = {"trained": True, "arms": (arm,), **more}
-    return Prediction(f"{what}, {arm} less {base}{alike}", Change(value, arm, base), direction, margin, **options)
+    return shown(f"{what}, {arm} less {base}{alike}", value, arm, direction, base, margin=margin, **more)
 
 
 def scored(

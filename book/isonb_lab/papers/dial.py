@@ -29,12 +29,7 @@ PLACES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)  # of partial w
 PARTS = ("first token", "mean", "direction 1", "directions 2 and 3", "directions 4 to 10", "the rest")
 PART_PLACE = 0.75
 POOLS = ("mean", "without first")
-LAYERS = {
-    "tiny": (0, 1, 2, 3, 4),
-    "minilm": (0, 2, 3, 4, 6),
-    "smollm2": (0, 10, 15, 20, 30),
-    "mpnet": (0, 4, 6, 8, 12),
-}
+LAYERS = {"tiny": (0, 1, 2, 3, 4), "minilm": (0, 2, 3, 4, 6), "smollm2": (0, 10, 15, 20, 30), "mpnet": (0, 4, 6, 8, 12)}
 REACHED = ("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3", "rbf_uniformity")
 NEAR = 5  # nearest sentences of each that a menu offers
 PICKS = 20

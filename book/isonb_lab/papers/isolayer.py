@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated
-from isonb_lab.claims.verdicts import Change, Claim, Prediction, Units, Value, less
+from isonb_lab.claims.verdicts import Prediction, Units, Value, claim, less
 
 from . import arms
 
@@ -16,7 +17,6 @@ BEFORE = (arms.ISOLAYER, "end.cls")  # the fine-tuned model of the same run, bef
 AFTER = (arms.ISOLAYER, "end.second")
 DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
-MAY_DIFFER = ("head",)  # IsoBN scales what the pooler gives, IsoLayer's head is linear
 
 
 def arm_of(settings: Settings) -> str | None:
@@ -58,10 +58,11 @@ def first_score(study: Study, suites: Sequence[str]) -> Units:
 def _variance(k: int, text: str, value: Callable[[str], Value], base: str = "") -> tuple[Prediction, ...]:
     """Explained variance of k components behind the layer, less that of ``base``, in the head to head: raw, centred."""
     return tuple(
-        Prediction(
+        arms.shown(
             f"head to head: {text}{detail}",
-            Change(value(f"explained_variance_{k}{ending}"), arms.ISOLAYER, base),
-            trained=True,
+            value(f"explained_variance_{k}{ending}"),
+            arms.ISOLAYER,
+            base=base,
             runs_of=arms.HEAD_TO_HEAD,
             arms=(arms.ISOLAYER, base or arms.ISOLAYER),
         )
@@ -98,67 +99,55 @@ def _read_behind(name: str) -> Value:
 
 LARGER = "a larger encoder"
 NEEDS = f"{LARGER}: 90 runs of roberta-large in isolayer.yaml, about 4 hours of one A100"
+behind = "IsoScore, after the layer less before"
+# IsoBN scales what the pooler gives, IsoLayer's head is linear
+against: dict[str, Any] = {"base": arms.ISOBN_LAYER, "may_differ": ("head",)}
 CLAIMS = (
-    Claim(
+    claim(
         23,
         "The layer raises IsoScore and the score",
-        (
-            *(
-                Prediction(
-                    f"{arms.RUNS[runs]}: IsoScore, after the layer less before",
-                    Change(_end("isoscore"), arms.ISOLAYER, ""),
-                    "greater",
-                    trained=True,
-                    runs_of=runs,
-                    arms=(arms.ISOLAYER,),
-                )
-                for runs in (arms.HEAD_TO_HEAD, arms.LEARNED)
-            ),
-            arms.scored(arms.ISOLAYER),
-            arms.scored(arms.ISOLAYER, expected_effect=arms.ISOLAYER_GAIN, runs_of=arms.LEARNED),
-            _after_less_before("IsoScore, after the layer less before", "isoscore", "greater"),
-            arms.treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, expected_effect=arms.ISOLAYER_GAIN),
+        *(
+            arms.shown(f"{arms.RUNS[runs]}: {behind}", _end("isoscore"), arms.ISOLAYER, "greater", runs_of=runs)
+            for runs in (arms.HEAD_TO_HEAD, arms.LEARNED)
         ),
+        arms.scored(arms.ISOLAYER),
+        arms.scored(arms.ISOLAYER, expected_effect=arms.ISOLAYER_GAIN, runs_of=arms.LEARNED),
+        _after_less_before(behind, "isoscore", "greater"),
+        arms.treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, expected_effect=arms.ISOLAYER_GAIN),
     ),
-    Claim(
+    claim(
         24,
         "The layer lowers EV1, less for RoBERTa-large",
-        (
-            *_variance(1, "EV1, after the layer less before", _end),
-            *(
-                _after_less_before(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
-                for detail, ending in DETAILS.items()
-            ),
-            _of_larger("EV1 falls less", "less"),
+        *_variance(1, "EV1, after the layer less before", _end),
+        *(
+            _after_less_before(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
+            for detail, ending in DETAILS.items()
         ),
+        _of_larger("EV1 falls less", "less"),
     ),
-    Claim(
+    claim(
         25,
         "On a par with IsoBN in the score; EV3 lower for BERT, higher for RoBERTa",
-        (
-            arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
-            *_variance(3, "EV3, IsoLayer less IsoBN", _read_behind, arms.ISOBN),
-            arms.treated(
-                f"score, IsoLayer less IsoBN, alike within {SAME_SCORE}",
-                arms.ISOLAYER_LAYER,
-                "equal",
-                base=arms.ISOBN_LAYER,
-                may_differ=MAY_DIFFER,
-                margin=SAME_SCORE,
-            ),
-            *(
-                arms.treated(
-                    f"EV3, IsoLayer less IsoBN{detail}",
-                    arms.ISOLAYER_LAYER,
-                    "less",
-                    value=_read_behind(f"explained_variance_3{ending}"),
-                    base=arms.ISOBN_LAYER,
-                    may_differ=MAY_DIFFER,
-                )
-                for detail, ending in DETAILS.items()
-            ),
-            _of_larger("EV3 above IsoBN's", "greater"),
+        arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
+        *_variance(3, "EV3, IsoLayer less IsoBN", _read_behind, arms.ISOBN),
+        arms.treated(
+            f"score, IsoLayer less IsoBN, alike within {SAME_SCORE}",
+            arms.ISOLAYER_LAYER,
+            "equal",
+            margin=SAME_SCORE,
+            **against,
         ),
+        *(
+            arms.treated(
+                f"EV3, IsoLayer less IsoBN{detail}",
+                arms.ISOLAYER_LAYER,
+                "less",
+                value=_read_behind(f"explained_variance_3{ending}"),
+                **against,
+            )
+            for detail, ending in DETAILS.items()
+        ),
+        _of_larger("EV3 above IsoBN's", "greater"),
     ),
 )
 DESIGN = arms.learned_design("isolayer", arm_of, CLAIMS)

@@ -18,7 +18,7 @@ from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated, by_regime, training_of, treated_runs
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Value, difference
+from isonb_lab.claims.verdicts import Change, Evidence, Prediction, Value, claim, difference
 from isonb_lab.statistics.resampling import DRAWS
 from isonb_lab.statistics.seeds import LEVEL, Array, Interval
 
@@ -249,171 +249,139 @@ GAIN = arms.treated(f"score, {DOWN} less none", LOWERED, expected_effect=arms.IS
 HARM = arms.treated(f"score, {UP} less none", RAISED, "less", depends=WEIGHT, arms=(arms.RAISE,))
 NO_GAIN = "It takes a gain of λ < 0 for granted. With ζ = 1 the loss has no gradient: that is plain training."
 CLAIMS = (
-    Claim(
+    claim(
         6,
         "IsoScore underestimates small samples; shrinkage brings it nearer to the truth",
-        (
-            Prediction("IsoScore of fewer points than dimensions less the truth", too_low, on=(), runs_of=SMALL),
-            Prediction("nearer to the truth with ζ of 0.2 to 0.8 than with 0", nearer, "greater", on=(), runs_of=SMALL),
-        ),
+        Prediction("IsoScore of fewer points than dimensions less the truth", too_low, on=(), runs_of=SMALL),
+        Prediction("nearer to the truth with ζ of 0.2 to 0.8 than with 0", nearer, "greater", on=(), runs_of=SMALL),
         remark="Figure 2: clouds whose covariance is known; intervals over disjoint samples.",
     ),
-    Claim(
+    claim(
         7,
         "IsoScore* with ζ = 0 is IsoScore",
-        (
-            Prediction(
-                "largest difference of three ways to compute it", _three_ways, "equal", 1e-9, decided_by="all", on=()
-            ),
+        Prediction(
+            "largest difference of three ways to compute it", _three_ways, "equal", 1e-9, decided_by="all", on=()
         ),
         kind="identity",
     ),
-    Claim(
+    claim(
         8,
         "λ < 0 improves most cells, λ > 0 harms most, the best λ is negative in all",
-        (
-            arms.scored(arms.LOWER),
-            arms.scored(arms.RAISE, direction="less"),
-            arms.scored(arms.LOWER, arms.RAISE),
-            arms.scored(WEAK_DOWN, expected_effect=arms.ISTAR_GAIN, runs_of=""),
-            arms.scored(WEAK_UP, direction="less", runs_of=""),
-            arms.scored(WEAK_DOWN, WEAK_UP, runs_of=""),
-            GAIN,
-            HARM,
-            arms.treated(
-                f"score, mean of {DOWN} less mean of {UP}",
-                LOWERED,
-                evidence=_both_signs,
-                arms=(arms.LOWER, arms.RAISE),
-            ),
+        arms.scored(arms.LOWER),
+        arms.scored(arms.RAISE, direction="less"),
+        arms.scored(arms.LOWER, arms.RAISE),
+        arms.scored(WEAK_DOWN, expected_effect=arms.ISTAR_GAIN, runs_of=""),
+        arms.scored(WEAK_UP, direction="less", runs_of=""),
+        arms.scored(WEAK_DOWN, WEAK_UP, runs_of=""),
+        GAIN,
+        HARM,
+        arms.treated(
+            f"score, mean of {DOWN} less mean of {UP}", LOWERED, evidence=_both_signs, arms=(arms.LOWER, arms.RAISE)
         ),
         remark="In the head to head each sign has the strength that its tuning chose.",
     ),
-    Claim(
+    claim(
         9,
         "Isotropy and score are negatively correlated on RTE, STS-B and SQuAD",
-        (
-            Prediction(
-                "STS-B: Spearman's correlation of IsoScore* and score over runs",
-                _correlations_on_stsb,
-                trained=True,
-                on=("STS-B",),
-                runs_of="evidence_methods",
-                arms=(arms.LOWER, arms.RAISE),
-            ),
-            arms.treated(
-                "Spearman's correlation of IsoScore* and score over runs",
-                CORRELATED,
-                "less",
-                evidence=_own_correlations,
-            ),
+        Prediction(
+            "STS-B: Spearman's correlation of IsoScore* and score over runs",
+            _correlations_on_stsb,
+            trained=True,
+            on=("STS-B",),
+            runs_of="evidence_methods",
+            arms=(arms.LOWER, arms.RAISE),
+        ),
+        arms.treated(
+            "Spearman's correlation of IsoScore* and score over runs", CORRELATED, "less", evidence=_own_correlations
         ),
     ),
-    Claim(
+    claim(
         10,
         "In Table 1 I-STAR is above Base in most values",
-        (Prediction("I-STAR less Base, as printed", _printed_gains, "greater", decided_by="most", on=()),),
+        Prediction("I-STAR less Base, as printed", _printed_gains, "greater", decided_by="most", on=()),
         kind="printed",
     ),
-    Claim(
+    claim(
         11,
         "CosReg changes the mean, not IsoScore*",
-        (
-            arms.changed("mean cosine of the last layer's tokens", COSINE, arms.COSREG, runs_of=arms.HEAD_TO_HEAD),
-            arms.changed(ALL_TOKENS, ISOTROPY, arms.COSREG, "equal", margin=ALIKE, runs_of=arms.HEAD_TO_HEAD),
-            arms.treated("mean cosine, CosReg less none", arms.COSREG_AT_1, "less", value=COSINE),
-            arms.treated(
-                f"{ALL_TOKENS}, alike within {ALIKE}", arms.COSREG_AT_1, "equal", value=ISOTROPY, margin=ALIKE
-            ),
-        ),
+        arms.changed("mean cosine of the last layer's tokens", COSINE, arms.COSREG, runs_of=arms.HEAD_TO_HEAD),
+        arms.changed(ALL_TOKENS, ISOTROPY, arms.COSREG, "equal", margin=ALIKE, runs_of=arms.HEAD_TO_HEAD),
+        arms.treated("mean cosine, CosReg less none", arms.COSREG_AT_1, "less", value=COSINE),
+        arms.treated(f"{ALL_TOKENS}, alike within {ALIKE}", arms.COSREG_AT_1, "equal", value=ISOTROPY, margin=ALIKE),
     ),
-    Claim(
+    claim(
         12,
         "λ < 0 lowers, λ > 0 raises the intrinsic dimension in later layers",
-        (
-            *(
-                arms.changed("TwoNN of the last layer's [CLS] vectors", CLS_TWO_NN, arm, direction, runs_of=runs_of)
-                for arm, direction, runs_of in (
-                    (arms.LOWER, "less", arms.HEAD_TO_HEAD),
-                    (arms.RAISE, "greater", arms.HEAD_TO_HEAD),
-                    (WEAK_DOWN, "less", ""),
-                    (WEAK_UP, "greater", ""),
-                )
-            ),
-            arms.treated(f"TwoNN, {DOWN} less none", LOWERED, "less", value=CLS_TWO_NN, **LOWER_ARM),
-            arms.treated(f"TwoNN, {UP} less none", RAISED, value=CLS_TWO_NN, depends=WEIGHT, arms=(arms.RAISE,)),
+        *(
+            arms.changed("TwoNN of the last layer's [CLS] vectors", CLS_TWO_NN, arm, direction, runs_of=runs_of)
+            for arm, direction, runs_of in (
+                (arms.LOWER, "less", arms.HEAD_TO_HEAD),
+                (arms.RAISE, "greater", arms.HEAD_TO_HEAD),
+                (WEAK_DOWN, "less", ""),
+                (WEAK_UP, "greater", ""),
+            )
         ),
+        arms.treated(f"TwoNN, {DOWN} less none", LOWERED, "less", value=CLS_TWO_NN, **LOWER_ARM),
+        arms.treated(f"TwoNN, {UP} less none", RAISED, value=CLS_TWO_NN, depends=WEIGHT, arms=(arms.RAISE,)),
     ),
-    Claim(
+    claim(
         13,
         "I-STAR acts mainly on early layers; the last stays less isotropic even with λ > 0",
-        (
-            *(
-                Prediction(
-                    f"|change of IsoScore*|, {arm}, early less late layers",
-                    partial(_early, change=partial(Change, arm=arm)),
-                    "greater",
-                    trained=True,
-                    arms=(arm,),
-                )
-                for arm in (WEAK_DOWN, WEAK_UP)
-            ),
+        *(
             Prediction(
-                f"IsoScore*, {WEAK_UP}, last layer less the others",
-                Change(_last_alone, WEAK_UP, ""),
+                f"|change of IsoScore*|, {arm}, early less late layers",
+                partial(_early, change=partial(Change, arm=arm)),
+                "greater",
                 trained=True,
-                arms=(WEAK_UP,),
-            ),
-            *(
-                arms.treated(
-                    f"|change of IsoScore*|, {weights}, early less late layers",
-                    treatment,
-                    evidence=partial(
-                        _early,
-                        change=partial(Treated, treatment=treatment, base=arms.plain_on(treatment.tasks)),
-                    ),
-                    depends=WEIGHT,
-                )
-                for weights, treatment in ((DOWN, LOWERED), (UP, RAISED))
-            ),
+                arms=(arm,),
+            )
+            for arm in (WEAK_DOWN, WEAK_UP)
+        ),
+        arms.shown(f"IsoScore*, {WEAK_UP}, last layer less the others", _last_alone, WEAK_UP),
+        *(
             arms.treated(
-                f"IsoScore*, {UP}, last layer less the others",
-                RAISED,
-                "less",
-                evidence=Treated(_last_alone, RAISED),
+                f"|change of IsoScore*|, {weights}, early less late layers",
+                treatment,
+                evidence=partial(
+                    _early, change=partial(Treated, treatment=treatment, base=arms.plain_on(treatment.tasks))
+                ),
                 depends=WEIGHT,
-            ),
+            )
+            for weights, treatment in ((DOWN, LOWERED), (UP, RAISED))
+        ),
+        arms.treated(
+            f"IsoScore*, {UP}, last layer less the others",
+            RAISED,
+            "less",
+            evidence=Treated(_last_alone, RAISED),
+            depends=WEIGHT,
         ),
     ),
-    Claim(
+    claim(
         14,
         "ζ = 0 and ζ = 1 both cost score",
-        (
-            arms.treated(
-                "score, ζ = 0 less ζ of 0.2",
-                arms.istar_at(arms.ISTAR_LOWER, zeta=(0,)),
-                "less",
-                base=LOWERED,
-                expected_effect=arms.ISTAR_GAIN,
-                **LOWER_ARM,
-            ),
+        arms.treated(
+            "score, ζ = 0 less ζ of 0.2",
+            arms.istar_at(arms.ISTAR_LOWER, zeta=(0,)),
+            "less",
+            base=LOWERED,
+            expected_effect=arms.ISTAR_GAIN,
+            **LOWER_ARM,
         ),
         remark=NO_GAIN,
         premise=(GAIN,),
     ),
-    Claim(
+    claim(
         15,
         "A penalty on all layers scores higher than on single ones",
-        (
-            arms.treated(
-                "score, single layers less all layers",
-                arms.istar_at(arms.ISTAR_LOWER, layers=range(1, 25)),
-                "less",
-                base=LOWERED,
-                expected_effect=arms.ISTAR_GAIN,
-                depends="the task or the layer",
-                arms=(arms.LOWER,),
-            ),
+        arms.treated(
+            "score, single layers less all layers",
+            arms.istar_at(arms.ISTAR_LOWER, layers=range(1, 25)),
+            "less",
+            base=LOWERED,
+            expected_effect=arms.ISTAR_GAIN,
+            depends="the task or the layer",
+            arms=(arms.LOWER,),
         ),
         remark=NO_GAIN,
         premise=(GAIN,),

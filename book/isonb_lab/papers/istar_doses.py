@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
+from isonb_lab.claims.verdicts import Evidence, Prediction, Units, claim, difference
 
 from .arms import changed
 
@@ -68,25 +68,26 @@ def _score(arm: str, direction: str, base: str = PLAIN) -> Prediction:
 
 
 CLAIMS = (
-    Claim("harm", "λ = -1 lowers the score", (_score(FULL, "less"),)),
-    Claim("strong", "Weaker penalties leave the score as it is", (_score(THIRD, "equal"), _score(TENTH, "equal"))),
-    Claim("early", "A penalty from the second epoch on leaves the score as it is", (_score(LATE, "equal"),)),
-    Claim(
+    claim("harm", "λ = -1 lowers the score", _score(FULL, "less")),
+    claim("strong", "Weaker penalties leave the score as it is", _score(THIRD, "equal"), _score(TENTH, "equal")),
+    claim("early", "A penalty from the second epoch on leaves the score as it is", _score(LATE, "equal")),
+    claim(
         "direction",
         "A step of the same length in a random direction leaves the score as it is",
-        (_score(RANDOM, "equal"),),
+        _score(RANDOM, "equal"),
     ),
-    Claim("objective", "Plain training ends lower by I-STAR's own objective", (_lower(PLAIN, FULL),)),
-    Claim(
+    claim("objective", "Plain training ends lower by I-STAR's own objective", _lower(PLAIN, FULL)),
+    claim(
         "late",
         "A penalty from the second epoch on loses less, and ends lower in its own objective than plain training",
-        (_score(LATE, "greater", FULL), _lower(LATE, PLAIN)),
+        _score(LATE, "greater", FULL),
+        _lower(LATE, PLAIN),
     ),
-    Claim("turned", "A step of the same length in a random direction loses less", (_score(RANDOM, "greater", FULL),)),
-    Claim(
+    claim("turned", "A step of the same length in a random direction loses less", _score(RANDOM, "greater", FULL)),
+    claim(
         "released",
         "With padding as points and mixed lengths, as released, λ = -1 loses less",
-        (_score(RELEASED, "greater", FULL),),
+        _score(RELEASED, "greater", FULL),
     ),
 )
 DESIGN = Design(name="istar_doses", page="results/dose_more", recordings=("istar_doses",), arm=arm_of, claims=CLAIMS)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from isonb_lab.claims.design import Design, Settings
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.verdicts import Claim, Evidence, Prediction, Units, difference
+from isonb_lab.claims.verdicts import Evidence, Prediction, Units, claim, difference
 
 HEADS = ("linear", "pooler")
 JOINT = ("joint", "1e-03")  # loss and rate of the earlier recording: the paper gives no rate, so this one is ours
@@ -94,30 +94,29 @@ DETAILS = tuple(f", {head}" for head in HEADS)
 AT_END, AT_STOP = (partial(_units, column=column, dose=JOINT) for column in ("score_end", "score"))
 UNHARMED = f"joint loss at 1e-3, less than {SMALL} below that without the layer"
 CLAIMS = (
-    Claim(
-        "end",
-        "The joint loss at 1e-3 doesn't lower the score",
-        (_score(f"at the end, {UNHARMED}", AT_END, "at least"),),
+    claim(
+        "end", "The joint loss at 1e-3 doesn't lower the score", _score(f"at the end, {UNHARMED}", AT_END, "at least")
     ),
-    Claim(
+    claim(
         "stop",
         "It doesn't lower the score with a stop on held-out rows",
-        (_score(f"at the stop, {UNHARMED}", AT_STOP, "at least"),),
+        _score(f"at the stop, {UNHARMED}", AT_STOP, "at least"),
     ),
-    Claim(
+    claim(
         "penalty",
         "The penalty without the task's loss lowers the score",
-        (_score("at the end, penalty at 1e-3", partial(_units, column="score_end", dose=LOUDEST), "less"),),
+        _score("at the end, penalty at 1e-3", partial(_units, column="score_end", dose=LOUDEST), "less"),
     ),
-    Claim(
+    claim(
         "owed",
         "Without the isotropy loss the layer scores the same",
-        (_score(f"at the stop, joint loss less the task's alone, at 1e-3, alike within {SMALL}", _owed, "equal"),),
+        _score(f"at the stop, joint loss less the task's alone, at 1e-3, alike within {SMALL}", _owed, "equal"),
     ),
-    Claim(
+    claim(
         "shape",
         "The joint loss at 1e-3 raises IsoScore, stopped or not",
-        (_raised("IsoScore at the stop", "isoscore"), _raised("IsoScore at the end", "isoscore_end")),
+        _raised("IsoScore at the stop", "isoscore"),
+        _raised("IsoScore at the end", "isoscore_end"),
     ),
 )
 

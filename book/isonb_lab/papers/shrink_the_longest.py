@@ -9,7 +9,7 @@ from typing import Any
 
 from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.treated_runs import Treated
-from isonb_lab.claims.verdicts import Change, Claim, Prediction, Value, less, tail
+from isonb_lab.claims.verdicts import Prediction, Value, claim, less, tail
 
 from . import arms
 
@@ -66,75 +66,59 @@ RISES = {detail: less(f"metric.end.{name}", f"metric.start.{name}") for detail, 
 FORM = "the task or the form of the share"
 share: dict[str, Any] = {"details": tuple(DETAILS), "depends": FORM}
 CLAIMS = (
-    Claim(
+    claim(
         1,
         "Without a regulariser A1 rises",
-        (
-            *(
-                Prediction(
-                    f"A1{detail}, end less start",
-                    Change(value, PLAIN, ""),
-                    "greater",
-                    trained=True,
-                    runs_of=arms.HEAD_TO_HEAD,
-                    arms=(PLAIN,),
-                )
-                for detail, value in RISES.items()
-            ),
-            arms.treated("A1, end less start", PLAIN_RUNS, evidence=Treated(RISES, PLAIN_RUNS), depends=FORM),
+        *(
+            arms.shown(f"A1{detail}, end less start", value, PLAIN, "greater", runs_of=arms.HEAD_TO_HEAD)
+            for detail, value in RISES.items()
         ),
+        arms.treated("A1, end less start", PLAIN_RUNS, evidence=Treated(RISES, PLAIN_RUNS), depends=FORM),
     ),
-    Claim(
+    claim(
         2,
         "The entropy loss lowers A1",
-        (
-            *(arms.changed("A1 of the last 30%", shares(1), arm, **share) for arm in (SELECTED, ALL)),
-            *(_own_share(1, arm) for arm in (SELECTED, ALL)),
-        ),
+        *(arms.changed("A1 of the last 30%", shares(1), arm, **share) for arm in (SELECTED, ALL)),
+        *(_own_share(1, arm) for arm in (SELECTED, ALL)),
     ),
-    Claim(
+    claim(
         3,
         "Selected bars lower A1 at least as much as all",
-        (
-            Prediction(
-                f"A1 of the last 30%, selected less all, at most {ALIKE}",
-                Change(shares(1), SELECTED, ALL),
-                "at most",
-                ALIKE,
-                trained=True,
-                arms=(SELECTED, ALL),
-                **share,
-            ),
-            _own_share(1, SELECTED, ALL, "at most", margin=ALIKE),
+        arms.shown(
+            f"A1 of the last 30%, selected less all, at most {ALIKE}",
+            shares(1),
+            SELECTED,
+            "at most",
+            ALL,
+            margin=ALIKE,
+            arms=(SELECTED, ALL),
+            **share,
         ),
+        _own_share(1, SELECTED, ALL, "at most", margin=ALIKE),
     ),
-    Claim(
+    claim(
         4,
         "Selected bars gain, all bars are on par",
-        (
-            arms.scored(arms.ENTROPY, on=arms.ENTROPY_ON),
-            arms.scored(arms.ALL_BARS, direction="equal", margin=SAME_SCORE, runs_of=arms.NEIGHBOURS),
-            arms.scored(SELECTED, expected_effect=arms.SHRINK_GAIN, runs_of=""),
-            arms.scored(ALL, direction="equal", margin=SAME_SCORE, runs_of=""),
-            arms.treated(
-                f"score, {SELECTED} less none", TREATMENTS[SELECTED], base=PLAIN_RUNS, expected_effect=arms.SHRINK_GAIN
-            ),
-            arms.treated(
-                f"score, {ALL} less none, alike within {SAME_SCORE}",
-                TREATMENTS[ALL],
-                "equal",
-                base=PLAIN_RUNS,
-                margin=SAME_SCORE,
-            ),
+        arms.scored(arms.ENTROPY, on=arms.ENTROPY_ON),
+        arms.scored(arms.ALL_BARS, direction="equal", margin=SAME_SCORE, runs_of=arms.NEIGHBOURS),
+        arms.scored(SELECTED, expected_effect=arms.SHRINK_GAIN, runs_of=""),
+        arms.scored(ALL, direction="equal", margin=SAME_SCORE, runs_of=""),
+        arms.treated(
+            f"score, {SELECTED} less none", TREATMENTS[SELECTED], base=PLAIN_RUNS, expected_effect=arms.SHRINK_GAIN
+        ),
+        arms.treated(
+            f"score, {ALL} less none, alike within {SAME_SCORE}",
+            TREATMENTS[ALL],
+            "equal",
+            base=PLAIN_RUNS,
+            margin=SAME_SCORE,
         ),
     ),
-    Claim(
+    claim(
         5,
         "A3 rises with selected bars",
-        (
-            arms.changed("A3 of the last 30%", shares(3), SELECTED, "greater", **share),
-            _own_share(3, SELECTED, direction="greater"),
-        ),
+        arms.changed("A3 of the last 30%", shares(3), SELECTED, "greater", **share),
+        _own_share(3, SELECTED, direction="greater"),
     ),
 )
 DESIGN = arms.learned_design("shrink_the_longest", arm_of, CLAIMS)

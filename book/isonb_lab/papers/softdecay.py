@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.treatment import Treatment
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Value, Values, difference
+from isonb_lab.claims.verdicts import Evidence, Prediction, Value, Values, claim, difference
 from isonb_lab.data.sts import PROTOCOLS
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
@@ -171,9 +171,8 @@ def _of_depth(
     what: str, direction: str, value: Values, theirs: Values, task: Treatment, **more: Any
 ) -> list[Prediction]:
     """What plain training does to a number of the token matrices: where it learned, and on the paper's own task."""
-    learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED, "arms": (PLAIN,)}
     return [
-        Prediction(what, Change(value, PLAIN, ""), direction, **learned, **more),
+        arms.shown(what, value, PLAIN, direction, runs_of=arms.LEARNED, **more),
         arms.treated(what, task, direction, evidence=Treated(theirs, task)),
     ]
 
@@ -215,6 +214,11 @@ def _whitening_less_softdecay(study: Study, suites: Sequence[str], *, column: st
     return sets
 
 
+def _of_vectors(what: str, evidence: Callable[..., Evidence], direction: str = "less") -> Prediction:
+    """A prediction of vectors that were not trained; its cells are those of the evidence."""
+    return Prediction(what, evidence, direction, on=(), depends=ENCODER)
+
+
 def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     """The largest distance over the bound that was seen, of all layers and batches."""
     table = recorded_table("spectra")
@@ -232,10 +236,10 @@ def _bound(study: Study, suites: Sequence[str]) -> Evidence:
 FIGURE_1, FIGURE_2 = arms.plain_on(("cola",)), arms.plain_on(("mrpc",))
 SHARES = {", first half": (0.5, 0.0), ", second half": (1.0, 0.5)}  # of the depth: deeper, shallower
 CLAIMS = (
-    Claim(
+    claim(
         16,
         "Uniformity and skewness grow with depth",
-        _both(
+        *_both(
             _of_depth(
                 f"{LABELS[number]}, deeper less shallower layer",
                 direction,
@@ -247,76 +251,58 @@ CLAIMS = (
             for number, direction in WITH_DEPTH.items()
         ),
     ),
-    Claim(
+    claim(
         17,
         "The last fine-tuned layer relieves it",
-        _both(
+        *_both(
             _of_depth(f"{LABELS[number]}, last layer less the one before", "less", value, value, FIGURE_1)
             for number in ("skewness", "token_uniformity")
             for value in [partial(_last_two, number=number)]
         ),
     ),
-    Claim(
+    claim(
         18,
         "SoftDecay beats plain and whitened vectors",
-        (
-            Prediction("SoftDecay less plain, points", _above_plain, "greater", on=(), depends=ENCODER),
-            *(
-                Prediction(
-                    f"SoftDecay less {TRANSFORMS[other]}, points",
-                    partial(_above, other=other),
-                    "greater",
-                    on=(),
-                    depends=ENCODER,
-                )
-                for other in ("whitening", "whitebert")
-            ),
+        _of_vectors("SoftDecay less plain, points", _above_plain, "greater"),
+        *(
+            _of_vectors(f"SoftDecay less {TRANSFORMS[other]}, points", partial(_above, other=other), "greater")
+            for other in ("whitening", "whitebert")
         ),
         remark="Intervals over pairs.",
     ),
-    Claim(
+    claim(
         19,
         "Deeper and sharing encoders gain more",
-        (),
         remark="It needs encoders that differ in depth alone, or in sharing alone.",
         needs="12 encoders by the recipe of tiny (2, 4, 8 and shared layers, three seeds), about 18 hours of one core",
     ),
-    Claim(
+    claim(
         20,
         "Whitening: more uniform, worse neighbourhood and score",
-        (
-            *(
-                Prediction(
-                    f"{label}, whitening less SoftDecay",
-                    partial(_whitening_less_softdecay, column=f"metric.end.features.{measure}"),
-                    "greater" if label == "LSDS" else "less",
-                    on=(),
-                    depends=ENCODER,
-                )
-                for measure, label in MEASURES.items()
-            ),
-            Prediction(
-                "points, whitening less SoftDecay",
-                partial(_whitening_less_softdecay, column="metric.spearman.mean"),
-                on=(),
-                depends=ENCODER,
-            ),
+        *(
+            _of_vectors(
+                f"{label}, whitening less SoftDecay",
+                partial(_whitening_less_softdecay, column=f"metric.end.features.{measure}"),
+                "greater" if label == "LSDS" else "less",
+            )
+            for measure, label in MEASURES.items()
+        ),
+        _of_vectors(
+            "points, whitening less SoftDecay", partial(_whitening_less_softdecay, column="metric.spearman.mean")
         ),
         remark="Over the seven sets.",
     ),
-    Claim(
+    claim(
         21,
         "Trained SoftDecay improves fine-tuning",
-        (
-            arms.scored(arms.SOFTDECAY),
-            arms.scored(arms.SOFTDECAY, expected_effect=arms.SOFTDECAY_GAIN, runs_of=arms.LEARNED),
-            arms.treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, expected_effect=arms.SOFTDECAY_GAIN),
-        ),
+        arms.scored(arms.SOFTDECAY),
+        arms.scored(arms.SOFTDECAY, expected_effect=arms.SOFTDECAY_GAIN, runs_of=arms.LEARNED),
+        arms.treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, expected_effect=arms.SOFTDECAY_GAIN),
     ),
-    Claim(
+    claim(
         22,
         "The bound of the theorem holds",
-        (Prediction("largest distance over the bound", _bound, "at most", 1 + ROUNDING, decided_by="all", on=()),),
+        Prediction("largest distance over the bound", _bound, "at most", 1 + ROUNDING, decided_by="all", on=()),
         kind="identity",
     ),
 )

@@ -65,10 +65,7 @@ class FinetuneSettings(Options):
     cloud_examples: int = option(500, "validation examples whose clouds are measured; 0: none", low=0, high=10**6)
     layers: int | None = option(None, "so many first layers are the model; None: all", low=1, high=1000)
     train_layers: int | None = option(
-        None,
-        "so many last ones of these are trained, on states computed once; None: the whole model",
-        low=1,
-        high=1000,
+        None, "so many last ones of these are trained, on states computed once; None: the whole model", low=1, high=1000
     )
     pooling: str = option(
         "cls", "sentence vector: first token (a decoder: last), mean, or mean without the first", choices=POOLINGS

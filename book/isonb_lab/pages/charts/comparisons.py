@@ -69,14 +69,7 @@ def forest(
 
 
 def courses(
-    frame: pd.DataFrame,
-    *,
-    arms: Sequence[str],
-    x: str,
-    x_title: str,
-    title: str,
-    width: int = 185,
-    height: int = 140,
+    frame: pd.DataFrame, *, arms: Sequence[str], x: str, x_title: str, title: str, width: int = 185, height: int = 140
 ) -> Any:
     """A line an arm with its band: columns ``arm``, ``x``, ``mean``, ``low``, ``high``, ``n``; facet it as you need."""
     base = alt.Chart(frame.round(4), width=width, height=height)

@@ -15,18 +15,7 @@ import pandas as pd
 
 from dial import plan
 from dial.encode import SETS, encode_set, minutes, note_time, read_set, versions
-from dial.study import (
-    ENDS,
-    FITTED_ON,
-    NAMES,
-    READERS,
-    Load,
-    layer_loader,
-    read_layer,
-    rows_of,
-    stored,
-    tables_of,
-)
+from dial.study import ENDS, FITTED_ON, NAMES, READERS, Load, layer_loader, read_layer, rows_of, stored, tables_of
 from dial.views import class_rows, depth_rows, spectra_rows, turned_clouds
 from isonb.errors import InputError, fail
 from isonb.models.catalogue import EMBEDDED
