@@ -88,7 +88,7 @@ def audit(
 
     There must be 20 rows or more that count, of 2 dimensions or more: otherwise :class:`~isonb.errors.ShapeError`; for
     what isn't numbers :class:`~isonb.errors.DtypeError`, for too few pairs or queries
-    :class:`~isonb.errors.InputError`. A model needs the extra ``lab`` (:class:`~isonb.errors.DependencyError`), and
+    :class:`~isonb.errors.InputError`. A model needs the extra ``audit`` (:class:`~isonb.errors.DependencyError`), and
     raises what loading it raises.
 
     >>> import torch
