@@ -13,7 +13,7 @@ from isonb.barcodes.rips import Persistence
 from isonb.checks import tensor_of, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 
-LAYOUTS = ("ripser", "gudhi", "giotto")
+LAYOUTS = ("ripser", "gudhi")
 Pair = tuple[Tensor, Tensor]
 
 
@@ -28,31 +28,19 @@ def to_diagrams(barcode: Sequence[Any], layout: str = "ripser") -> Any:
                   ``gudhi.representations``, ``gudhi.wasserstein`` and persim take
     ``"gudhi"``   a list of ``(dimension, (birth, death))``, highest dimension and longest bar first, as
                   ``SimplexTree.persistence`` gives it
-    ``"giotto"``  an array (barcodes, bars, 3) of birth, death and dimension, as giotto-tda's transformers give and
-                  take it, of one barcode or a list of them. Infinite bars and those of length 0 are left out there;
-                  shorter barcodes are filled up with bars of length 0, at the least birth of their dimension
     ============  ============================================================================================
 
     Raises :class:`~isonb.errors.InputError` for another layout, or what is no barcode.
 
-    Source: the documentation of ripser.py, gudhi and giotto-tda.
+    Source: the documentation of ripser.py and gudhi.
 
     >>> from isonb import rips_barcode
     >>> barcode = rips_barcode(torch.tensor([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0], [0.0, 4.0]]))
     >>> to_diagrams(barcode)[1].tolist(), to_diagrams(barcode, "gudhi")[0]
     ([[4.0, 5.0]], (1, (4.0, 5.0)))
-    >>> to_diagrams(barcode, "giotto").shape
-    (1, 4, 3)
     """
     if layout not in LAYOUTS:
         fail(InputError, f"layout must be one of {', '.join(LAYOUTS)}", repr(layout), "See the table of the docstring.")
-    if layout == "giotto":
-        several = barcode if all(isinstance(entry, list) for entry in barcode) else [barcode]
-        deepest = {len(entry) for entry in several}
-        if len(deepest) != 1 or 0 in deepest:
-            fix = "Compute all of them with the same max_dim."
-            fail(ShapeError, "barcodes must have the same number of dimensions, one or more", sorted(deepest), fix)
-        return _padded([_diagrams(entry) for entry in several]).numpy()
     diagrams = _diagrams(barcode)
     if layout == "ripser":
         return [diagram.numpy() for diagram in diagrams]
@@ -64,29 +52,20 @@ def to_diagrams(barcode: Sequence[Any], layout: str = "ripser") -> Any:
 def from_diagrams(diagrams: Any, *, keep_infinite: bool = False) -> list[Any]:
     """Diagrams of another library as :func:`rips_barcode` gives them: ``(birth, death)`` by dimension, longest first.
 
-    Takes each layout of :func:`to_diagrams`, which it tells from the form. An array (barcodes, bars, 3) gives a list of
-    barcodes, without bars of length 0, which fill up giotto-tda's arrays. Infinite bars are left out unless
+    Takes each layout of :func:`to_diagrams`, which it tells from the form. Infinite bars are left out unless
     ``keep_infinite``. Floating-point tensors and arrays keep their type, tensors their gradient; all else is float64.
 
     Raises :class:`~isonb.errors.InputError` for another form, and for a bar that ends before its birth.
 
-    Source: the documentation of ripser.py, gudhi and giotto-tda.
+    Source: the documentation of ripser.py and gudhi.
 
     >>> from_diagrams([(1, (4.0, 5.0)), (0, (0.0, float("inf"))), (0, (0.0, 4.0))])
     [(tensor([0.], dtype=torch.float64), tensor([4.], dtype=torch.float64)),
      (tensor([4.], dtype=torch.float64), tensor([5.], dtype=torch.float64))]
     """
     if isinstance(diagrams, Tensor):
-        if diagrams.ndim != 3 or diagrams.shape[-1] != 3:
-            fix = "That is giotto-tda's array. Put a single diagram (bars, 2) into a list."
-            fail(ShapeError, "an array must have shape (barcodes, bars, 3)", f"shape {tuple(diagrams.shape)}", fix)
-        top = int(diagrams[..., 2].max()) + 1 if diagrams.numel() else 0
-        real = diagrams[..., 0] < diagrams[..., 1]
-        every = [
-            [entry[positive & (entry[:, 2] == k), :2] for k in range(top)]
-            for entry, positive in zip(diagrams, real, strict=True)
-        ]
-        return [[_bars(diagram, keep_infinite) for diagram in entry] for entry in every]
+        got = f"a tensor of shape {tuple(diagrams.shape)}"
+        fail(ShapeError, "diagrams must be a list by dimension", got, "Put a single diagram (bars, 2) into a list.")
     try:
         if all(isinstance(entry, tuple) and isinstance(entry[0], Integral) for entry in diagrams):
             top = max((entry[0] for entry in diagrams), default=-1) + 1
@@ -95,7 +74,7 @@ def from_diagrams(diagrams: Any, *, keep_infinite: bool = False) -> list[Any]:
     except (TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
-        fix = "Pass a list of arrays (bars, 2) by dimension, gudhi's persistence, or giotto-tda's array."
+        fix = "Pass a list of arrays (bars, 2) by dimension, or gudhi's persistence."
         fail(InputError, "diagrams must be in a layout of to_diagrams", f"{type(diagrams).__name__} ({error})", fix)
 
 
@@ -107,21 +86,6 @@ def _diagrams(barcode: Sequence[Any]) -> list[Tensor]:
     except (TypeError, RuntimeError) as error:
         fix = "Pass what rips_barcode returns."
         fail(InputError, "a barcode must hold (birth, death) or a Persistence for each dimension", str(error), fix)
-
-
-def _padded(barcodes: list[list[Tensor]]) -> Tensor:
-    """Diagrams (bars, 2) by barcode and dimension as one tensor (barcodes, bars, 3)."""
-    columns = []
-    for k, several in enumerate(zip(*barcodes, strict=True)):
-        bars = [entry[(entry[:, 0] < entry[:, 1]) & torch.isfinite(entry[:, 1])] for entry in several]
-        least = min((float(entry.min()) for entry in bars if len(entry)), default=0.0)
-        size = max(1, *map(len, bars))
-        block = torch.full((len(bars), size, 3), least, dtype=several[0].dtype)
-        for row, entry in zip(block, bars, strict=True):
-            row[: len(entry), :2] = entry
-        block[..., 2] = k
-        columns.append(block)
-    return torch.cat(columns, 1)
 
 
 def _floating(diagram: Any) -> Tensor:

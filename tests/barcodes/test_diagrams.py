@@ -1,4 +1,4 @@
-"""Barcodes in the arrays of gudhi, ripser and giotto-tda, against what the installed ones give and take."""
+"""Barcodes in the arrays of gudhi and ripser, against what the installed ones give and take."""
 
 import gudhi
 import gudhi.wasserstein
@@ -61,22 +61,6 @@ def test_functions_of_gudhi_and_persim_take_them():
     assert gudhi.bottleneck_distance(loops, ripser.ripser(CLOUDS[1].numpy())["dgms"][1]) < 1e-6
 
 
-def test_giottos_array_is_filled_up_as_it_documents():
-    """The example of giotto-tda's tests, and one with a point twice: it leaves bars of length 0 out."""
-    x = torch.tensor([[2.0, 2.47942554], [2.47942554, 2.84147098], [2.98935825, 2.79848711],
-                      [2.79848711, 2.41211849], [2.41211849, 1.92484888]], dtype=torch.float64)  # fmt: skip
-    pair = torch.tensor([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]], dtype=torch.float64)
-    want = [[0, 0.43094373, 0], [0, 0.5117411, 0], [0, 0.60077095, 0], [0, 0.62186205, 0], [0.69093919, 0.80131882, 1]]
-    np.testing.assert_allclose(to_diagrams(rips_barcode(x), "giotto"), [want], atol=1e-7)
-    both = to_diagrams([rips_barcode(item, keep_infinite=True) for item in (x, pair)], "giotto")
-    np.testing.assert_allclose(both[0], want, atol=1e-7)
-    assert both[1].tolist() == [[0, 5, 0], *[[0, 0, 0]] * 3, [both[0, -1, 0], both[0, -1, 0], 1]]
-    (loop, back) = from_diagrams(both)
-    assert_same(loop, rips_barcode(x))
-    assert [death.tolist() for _, death in back] == [[5.0], []]
-    assert to_diagrams(rips_barcode(pair), "giotto")[0, -1].tolist() == [0, 0, 1]  # a dimension has a row at least
-
-
 def test_tensors_keep_their_type_and_gradient():
     x = normal(20, 2, dtype=torch.float32).requires_grad_()
     barcode = rips_barcode(x)
@@ -88,12 +72,10 @@ def test_tensors_keep_their_type_and_gradient():
 
 def test_errors():
     barcode = rips_barcode(CLOUDS[0])
-    check_rejects(to_diagrams, InputError, "layout must be one of ripser, gudhi, giotto; got 'gtda'", barcode, "gtda")
+    check_rejects(to_diagrams, InputError, "layout must be one of ripser, gudhi; got 'gtda'", barcode, "gtda")
     check_rejects(to_diagrams, InputError, "for each dimension", barcode[0])
     check_rejects(to_diagrams, InputError, "for each dimension", 3)
-    for barcodes in ([barcode, barcode[:1]], []):
-        check_rejects(to_diagrams, ShapeError, "the same number of dimensions", barcodes, "giotto")
-    check_rejects(from_diagrams, ShapeError, r"\(barcodes, bars, 3\)", torch.ones(4, 2))
+    check_rejects(from_diagrams, ShapeError, "a list by dimension", torch.ones(4, 2))
     check_rejects(from_diagrams, ShapeError, r"\(bars, 2\)", [torch.ones(4, 3)])
     check_rejects(from_diagrams, DegenerateError, "before its birth", [[[2.0, 1.0]]])
     check_rejects(from_diagrams, InputError, "in a layout of to_diagrams", 3)
