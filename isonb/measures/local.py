@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import check_overflow, check_points, check_values, validated
+from isonb.checks import check_points, check_values, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.neighbors import log_gaps
 from isonb.numerics.nearest import check_k
@@ -35,23 +35,23 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 512) ->
     """
     queries, _ = check_points(queries, name="queries", points=0, single=True, look=False)
     corpus, _ = check_points(corpus, name="corpus", points=1, single=True, look=False)  # the search looks
-    if queries.shape[1] != corpus.shape[1]:
-        fix = "Take both from one encoder."
-        fail(ShapeError, f"queries must have the {corpus.shape[1]} dimensions of the corpus", queries.shape[1], fix)
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(corpus):
-        fail(ShapeError, f"k must be an integer from 1 to the {len(corpus)} rows of the corpus", repr(k), "Lower k.")
+    (m, width), (n, d) = queries.shape, corpus.shape
+    if width != d:
+        fail(ShapeError, f"queries must have the {d} dimensions of the corpus", width, "Take both from one encoder.")
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= n:
+        fail(ShapeError, f"k must be an integer from 1 to the {n} rows of the corpus", repr(k), "Lower k.")
     if chunk < 1:
         fail(InputError, "chunk must be at least 1", chunk, "It is a number of queries.")
     dtype = torch.promote_types(queries.dtype, corpus.dtype)
     queries, corpus = queries.to(corpus.device, dtype).contiguous(), corpus.to(dtype).contiguous()
-    if not len(queries):
+    if not m:
         return queries.new_empty(0, k), torch.empty(0, k, dtype=torch.long, device=corpus.device)
     index, distances, unit = nearest_rows(queries.detach(), corpus.detach(), k, chunk)
     if torch.is_grad_enabled() and (queries.requires_grad or corpus.requires_grad):
         near = precise(corpus[index.flatten()]).view(*index.shape, -1)
         unit = near.new_ones(()) if unit is None else unit.to(corpus.device)
-        distances = torch.linalg.vector_norm((precise(queries).unsqueeze(1) - near) / unit, dim=-1) * unit
-    return check_overflow(distances.to(dtype), "distances"), index
+        distances = (torch.linalg.vector_norm((precise(queries).unsqueeze(1) - near) / unit, dim=-1) * unit).to(dtype)
+    return distances, index
 
 
 @validated

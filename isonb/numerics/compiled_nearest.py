@@ -81,38 +81,34 @@ def scan(queries: Tensor, points: Tensor, k: int, spare: int = 0) -> tuple[Tenso
     (m, k), ascending, ties by index; the sum of all squares, which isn't finite where a number isn't, or a square
     doesn't fit; and of how many queries what was left out may be as near: theirs is the index -1, at first.
     """
-    index, away = np.empty((len(queries), k), np.int64), np.empty((len(queries), k))
-    unit = np.float32(1) if spare else 1.0
-    total, failing = run(_scan, LOOKED_AT, queries, points, min(k + spare, len(points)), unit, index, away)
+    rows, corpus = queries.numpy(), points.numpy()
+    index, away = np.empty((len(rows), k), np.int64), np.empty((len(rows), k), rows.dtype)
+    rows = rows if spare else rows.astype(np.float64)
+    total, failing = run(_scan, LOOKED_AT, rows, corpus, min(k + spare, len(corpus)), index, away)
     return torch.from_numpy(index), torch.from_numpy(away), total, failing
 
 
-def _scan(queries: Any, points: Any, wide: int, unit: Any, index: Any, away: Any) -> tuple[float, int]:
+def _scan(queries: Any, points: Any, wide: int, index: Any, away: Any) -> tuple[float, int]:
     """A few points at a time, so that they stay in the cache for all queries; nearly never there is one to keep."""
     (m, k), (n, d) = index.shape, points.shape
-    least, whose = np.full((m, wide), unit * float("inf")), np.full((m, wide), -1)
-    entries, square, total, failing = np.empty(16, least.dtype), np.empty(wide), 0.0, 0
+    least, whose = np.full((m, wide), np.inf, queries.dtype), np.full((m, wide), -1)
+    square, total, failing = np.empty(wide), 0.0, 0
     for start in range(0, n, 16):
         block = points[start : start + 16]
         for i in range(m):
-            query, bound, hits, whole = queries[i], least[i, wide - 1], 0, 0.0
+            query, whole = queries[i], 0.0
             for j in range(len(block)):
-                point, entry = block[j], unit - unit
+                point, entry, p = block[j], queries.dtype.type(0), wide - 1
                 for t in range(d):
-                    gap = unit * point[t] - query[t]
+                    gap = point[t] - query[t]
                     entry += gap * gap
-                entries[j] = entry
-            for j in range(len(block)):
-                hits += entries[j] < bound
-                whole += entries[j]
-            total += whole
-            for j in range(len(block) if hits else 0):
-                entry, p = entries[j], wide - 1
+                whole += entry
                 if entry < least[i, p]:
                     while p > 0 and least[i, p - 1] > entry:
                         least[i, p], whose[i, p] = least[i, p - 1], whose[i, p - 1]
                         p -= 1
                     least[i, p], whose[i, p] = entry, start + j
+            total += whole
     for i in range(m):
         query, near = queries[i], whose[i]
         for s in range(wide):

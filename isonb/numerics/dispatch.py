@@ -81,7 +81,7 @@ def neighbour_algorithm(x: Tensor, mask: Tensor | None = None) -> Literal["diffe
 
 def query_algorithm(queries: Tensor, corpus: Tensor, k: int) -> Literal["differences", "boxes", "product", "plain"]:
     """Of queries (m, d) in a corpus (n, d)."""
-    (n, d), m = corpus.shape, len(queries)
+    (n, d), m = corpus.shape, queries.shape[0]
     if not can_compile(corpus) or k > WIDEST:
         return "plain"
     if m >= QUERIED and n >= BOXES.get(d, n + 1) and corpus.dtype == torch.float32 and _kd_trees():

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import finite
+from isonb.checks import check_overflow, finite
 from isonb.numerics import compiled_nearest
 from isonb.numerics.dispatch import kd_tree, query_algorithm
 from isonb.numerics.distances import PIECE, error_bound
@@ -24,7 +24,7 @@ SAMPLE = 256  # rows of the corpus whose mean is its middle
 TILE = 1024  # rows of it that are multiplied at a time: wider products are slower
 
 Found = tuple[Tensor, Tensor, Tensor | None]
-"""Indices (m, k), distances in float64 (m, k), and the unit () in which they were computed where it isn't 1."""
+"""Indices and distances (m, k), and the unit () in which these were computed where it isn't 1."""
 
 
 def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
@@ -35,7 +35,7 @@ def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
     if (way := query_algorithm(queries, corpus, k)) != "plain":
         result = ALGORITHMS[way](queries, corpus, k, chunk)
         if result is not None:
-            return *result, None
+            return result[0], result[1].to(corpus.dtype), None
     finite(queries, name="queries")
     finite(corpus, name="corpus")
     size = power_of_two(torch.maximum(*(largest(item, (0, 1)) for item in (corpus, queries))))
@@ -44,7 +44,7 @@ def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
     search = Search(points.unsqueeze(0), None)
     index, square = search(k, row_ids[:m], (row_ids >= m).long(), chunk)  # those of another label: the corpus
     unit = precise(size).squeeze() * (1.0 if search.unit is None else search.unit.squeeze())
-    return index[0] - m, square[0].sqrt_() * unit, unit
+    return index[0] - m, check_overflow((square[0].sqrt_() * unit).to(corpus.dtype), "distances"), unit
 
 
 def _by_differences(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor] | None:
@@ -56,10 +56,12 @@ def _by_differences(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Te
     return _certified(queries, corpus, index, away, index[:, 0] < 0) if failing else (index, away)
 
 
-def _by_boxes(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor]:
-    """Of float32 points, whose squares fit float64."""
+def _by_boxes(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor] | None:
+    """Of float32 points, whose squares fit float64; None where some distance doesn't fit float32."""
     tree, wide = kd_tree(finite(corpus, name="corpus")), min(k + SPARE, len(corpus))
     away, chosen = (torch.from_numpy(part) for part in tree.query(finite(queries, name="queries").numpy(), wide))
+    if not float(away.amax()) < torch.finfo(corpus.dtype).max:
+        return None
     bound = away[:, -1].square() * (1 - 1e-12)
     return _ranked(queries, corpus, chosen, bound, k)
 
@@ -108,7 +110,8 @@ def _ranked(queries: Tensor, corpus: Tensor, chosen: Tensor, bound: Tensor, k: i
 def _certified(queries: Tensor, corpus: Tensor, index: Tensor, away: Tensor, failing: Tensor) -> tuple[Tensor, Tensor]:
     """The same, or of all rows in float64 where one left out may be as near: ``failing`` (m,)."""
     if bool(failing.any()):
-        index[failing], away[failing], *_ = compiled_nearest.scan(queries[failing], corpus, away.shape[1])
+        index[failing], again, *_ = compiled_nearest.scan(queries[failing], corpus, away.shape[1])
+        away[failing] = again.to(away)
     return index, away
 
 

@@ -64,6 +64,14 @@ def test_a_bad_number_is_found_wherever_the_corpus_holds_it(m, bad):
         check_rejects(knn_queries, DegenerateError, "corpus must be finite", queries, corpus, 3)
 
 
+@pytest.mark.parametrize("way", ["differences", "product", "boxes", "plain"])
+def test_a_distance_that_float32_does_not_hold_is_refused(way):
+    corpus = torch.linspace(2e38, 3e38, 40).unsqueeze(1)
+    with mock.patch("isonb.numerics.queries.query_algorithm", return_value=way):
+        assert knn_queries(corpus[:2], corpus, 3)[0].isfinite().all()
+        check_rejects(knn_queries, DegenerateError, "the distances of the points must fit", -corpus, corpus, 3)
+
+
 @pytest.mark.parametrize("m", [2, 80])
 def test_neighbours_of_queries_are_those_of_faiss(m):
     faiss = pytest.importorskip("faiss")
