@@ -99,6 +99,9 @@ ALONE = {  # of points alone, as they come
     "lidar of two": lambda x: isonb.lidar(torch.stack([x, x.flip(-1)], 1)),
     "nc1 of two": lambda x: isonb.nc1(x, torch.arange(len(x)) % 2),
     "Persistence": lambda x: [bars.diagram for bars in isonb.rips_barcode(x, 1, threshold=1.0, return_generators=True)],
+    "mean_cosine sampled": lambda x, mask=None: isonb.mean_cosine(
+        x, mask=mask, n_pairs=3, generator=torch.Generator().manual_seed(0)
+    ),
     "from_diagrams to_diagrams": lambda x: isonb.from_diagrams(
         isonb.to_diagrams(isonb.rips_barcode(x, metric="cityblock"))
     ),

@@ -7,7 +7,7 @@ with needs("isonb.audit", "audit"):  # numpy, which torch may come without
     from isonb.auditing.comparing import compare
 from isonb.auditing.comparison import Comparison
 from isonb.auditing.defects import Finding
-from isonb.auditing.fixing import Fix
+from isonb.auditing.fixing import Effect, Fix
 from isonb.auditing.measured import Layer, Match, Reading
 from isonb.auditing.reading import vectors_of
 from isonb.auditing.reading.members import VectorsError
@@ -20,6 +20,7 @@ __all__ = [
     "Audit",
     "Check",
     "Comparison",
+    "Effect",
     "Finding",
     "Fix",
     "Layer",

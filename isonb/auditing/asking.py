@@ -83,8 +83,9 @@ def audit(
         progress: shows a bar on a terminal.
         prompt: the name of a prompt of the model, for all texts; "" for none. Without it, each side has its own.
         fix: a .npy file that gets the vectors with what the report advises done: rows and dimensions left out, and the
-            remedy that helps on labelled pairs, or the mean subtracted where a warning asks for it. Beside the file
-            lies ``.map.npz``, which does the same to queries.
+            remedy that helps on labelled pairs, or the mean subtracted where a warning asks for it. The report then
+            says before and after, on rows and pairs that weren't used for the choice or the fit; beside the file lies
+            ``.map.npz``, which does the same to queries.
 
     There must be 20 rows or more that count, of 2 dimensions or more: otherwise :class:`~isonb.errors.ShapeError`; for
     what isn't numbers :class:`~isonb.errors.DtypeError`, for too few pairs or queries

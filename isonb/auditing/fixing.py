@@ -1,4 +1,8 @@
-"""Do what the report advises: leave out rows and dimensions, fit a remedy; what is written is fitted on all rows."""
+"""Do what the report advises: leave out rows and dimensions, fit a remedy; before and after on what wasn't fitted.
+
+Without labelled pairs a remedy is fitted on one half of the rows and judged on the other. With pairs one half of them
+chooses the remedy and the other half judges it. What is written is fitted on all rows.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +18,34 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.defects import CENTRING, Finding
-from isonb.auditing.remedies import Change, Remedy, candidates
+from isonb.auditing.measured import Pairs, pair_score
+from isonb.auditing.remedies import Change, Remedy, candidates, gain_of
 from isonb.auditing.rows import CHUNK, numbers
 from isonb.errors import InputError, fail
+from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.files import replace
 from isonb.runtime.terminal import printable
-from isonb.runtime.told import Code, Section, counted
+from isonb.runtime.told import Code, Columns, Section, counted, fixed
 from isonb.transforms.base import AffineTransform
 
 EXCLUDED = ("not finite", "zero rows")  # findings whose rows go, whatever their severity
 TREATED = (*EXCLUDED, "duplicates", "dead dimensions", "long rows")  # what is treated where it is worse than a note
-UNIT = "each row is divided by its length"
+JUDGED = ("mean_cosine", "isoscore_unbiased")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A number before and after, of rows or pairs that nothing was fitted on."""
+
+    name: str
+    before: float
+    after: float
 
 
 @dataclass(frozen=True)
 class Fix:
-    """What was done and written; ``steps``: in words.
+    """What was done and written. ``steps``: in words; ``effects``: before and after, of ``judged`` ("1,000 rows").
 
     ``path``: the vectors, one row for each of the ``n`` that stayed. ``map_path``: an archive with ``rows`` and
     ``dims``, the numbers of those that stayed, ``unit``, whether each row was first divided by its length, and
@@ -38,6 +53,8 @@ class Fix:
     """
 
     steps: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    judged: str
     n: int
     path: str
     map_path: str
@@ -45,19 +62,28 @@ class Fix:
     @property
     def code(self) -> tuple[str, ...]:
         """Python that does the same to queries."""
-        length = ("q = q / numpy.linalg.norm(q, axis=1, keepdims=True)",) if UNIT in self.steps else ()
         return (
             f"import numpy; m = numpy.load({self.map_path!r}); q = queries[:, m['dims']]",
-            *length,
+            *(("q = q / numpy.linalg.norm(q, axis=1, keepdims=True)",) if self._unit else ()),
             "q = q @ m['weight'].T + m['bias']  # queries as the rows were treated",
         )
 
+    @property
+    def _unit(self) -> bool:
+        return UNIT in self.steps
+
+
+UNIT = "each row is divided by its length"
+
 
 def fix_section(fix: Fix) -> Section:
-    """What was fixed, and how to do the same to queries."""
+    """What was fixed, before and after, and how to do the same to queries."""
     done = "; ".join(fix.steps) or "nothing is known to help, so the rows are as they were"
     message = f"{counted(fix.n, 'row')} in {printable(fix.path)}: {done}."
-    return Section("What was fixed", [message, Code(fix.code)], shown=True)
+    caption = f"Before and after, on {fix.judged} that nothing was fitted on"
+    rows = [[item.name, fixed(item.before), fixed(item.after)] for item in fix.effects]
+    changed = Columns(caption, [f"held out: {fix.judged}", "before", "after"], rows)
+    return Section("What was fixed", [message, changed, Code(fix.code)], shown=True)
 
 
 def advises(findings: Sequence[Finding], tried: Sequence[Remedy]) -> bool:
@@ -95,12 +121,13 @@ def fix_vectors(
     x: Tensor,
     findings: Sequence[Finding],
     path: Path,
-    tried: Sequence[Remedy] = (),
+    draw: torch.Generator,
+    pairs: Pairs | None = None,
     names: Sequence[int] | None = None,
 ) -> Fix:
     """Fix the rows of ``source`` (n, d) by the ``findings`` and write them; ``x`` is the sample of the audit.
 
-    ``tried``: what helped on labelled pairs. ``names``: what the rows are called, where that isn't their number.
+    ``names``: what the rows are called, where that isn't their number.
     """
     named = {item.name: item for item in findings}
     warned = {item.name for item in findings if item.severity != "note"}
@@ -113,7 +140,8 @@ def fix_vectors(
     def taken(y: Tensor) -> Tensor:
         return unit_rows(y[:, dims]) if unit else y[:, dims]
 
-    name, remedy = _advised(taken(x), findings, tried)
+    centring = any(item.remedy == CENTRING for item in findings if item.severity == "warning")
+    name, remedy, effects, judged = _chosen(x, pairs, taken, centring, draw)
     weight, bias = torch.eye(len(dims), dtype=torch.float64), torch.zeros(len(dims), dtype=torch.float64)
     if remedy is not None:
         dense = remedy.to_dense(torch.float64)
@@ -125,18 +153,49 @@ def fix_vectors(
     row_numbers = rows if names is None else torch.tensor(names)[rows]
     _save_map(map_file, rows=row_numbers, dims=dims, unit=torch.tensor(unit), weight=weight, bias=bias)
     _save_rows(path, source, rows, x.dtype, lambda y: taken(y) @ weight.to(y.dtype).mT + bias.to(y.dtype), len(bias))
-    return Fix(tuple(steps), len(rows), str(path), str(map_file))
+    return Fix(tuple(steps), effects, judged, len(rows), str(path), str(map_file))
 
 
-def _advised(x: Tensor, findings: Sequence[Finding], tried: Sequence[Remedy]) -> tuple[str, AffineTransform | None]:
-    """What helps most on labelled pairs, or without them centring where a warning asks for it; fitted on x (n, d)."""
-    gains = [item.gain for item in tried if item.gain]
-    best = max(range(len(gains)), key=lambda place: gains[place][0], default=0)
-    centring = any(item.remedy == CENTRING for item in findings if item.severity == "warning")
-    if not (gains[best][1] > 0 if gains else centring):
-        return "", None
-    name, _, transform = candidates(x)[best]  # centring is the first
-    return name, transform.fit(x)
+def _chosen(
+    x: Tensor, pairs: Pairs | None, taken: Change, centring: bool, draw: torch.Generator
+) -> tuple[str, AffineTransform | None, tuple[Effect, ...], str]:
+    """The remedy, fitted on all rows, or nothing; and the effects of ``taken`` and it on what it wasn't fitted on."""
+    fitting, judging = (x[half] for half in torch.randperm(len(x), generator=draw).chunk(2))
+    every = taken(x)
+    tried = {name: transform for name, _, transform in candidates(every)}
+    name = CENTRING if centring else ""
+    if pairs is not None:
+        choosing, judged_pairs = _halves(pairs, draw)
+        gains = {name: gain_of(item.fit(every).transform, _changed(choosing, taken)) for name, item in tried.items()}
+        best = max(gains, key=lambda item: gains[item][0])
+        name = best if gains[best][1] > 0 else ""
+    change: Change = tried[name].fit(taken(fitting)).transform if name else _same
+    after = change(taken(judging))
+    effects = [
+        Effect(item.title, float(item(judging)), float(item(after))) for item in map(MEASURES.__getitem__, JUDGED)
+    ]
+    judged = f"{len(judging):,} rows"
+    remedy = tried[name].fit(every) if name else None
+    if pairs is not None:
+        whole: Change = remedy.transform if remedy else _same
+        fixed_pairs = _changed(judged_pairs, lambda y: whole(taken(y)))
+        scores = [pair_score(item.cosines(), item.labels, pairs.binary) for item in (judged_pairs, fixed_pairs)]
+        effects.append(Effect("AUC" if pairs.binary else "Spearman", *scores))
+        judged += f" and {len(judged_pairs.labels):,} pairs"
+    return name, remedy, tuple(effects), judged
+
+
+def _changed(pairs: Pairs, change: Change) -> Pairs:
+    return Pairs(change(pairs.first), change(pairs.second), pairs.labels)
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+def _halves(pairs: Pairs, draw: torch.Generator) -> list[Pairs]:
+    halves = torch.randperm(len(pairs.labels), generator=draw).chunk(2)
+    return [Pairs(pairs.first[half], pairs.second[half], pairs.labels[half]) for half in halves]
 
 
 def _save_map(path: Path, **tensors: Tensor) -> None:

@@ -111,7 +111,7 @@ def audit_vectors(
         "next_steps": next_steps(origin, pairs is not None) if advises(findings, tried) else (),
     }
     if options.fix is not None:
-        more["fixed"] = fix_vectors(source, x, findings, check_path(options.fix), tried, names)
+        more["fixed"] = fix_vectors(source, x, findings, check_path(options.fix), draw, pairs, names)
     known = getattr(source, "read", None) or Read((source.shape[0], d), "vectors")
     return Audit(n, d, len(x), worst_first(findings), shape, floor.quantiles, withheld, floor.scale, **more, read=known)
 

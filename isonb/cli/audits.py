@@ -57,7 +57,8 @@ def add_audit(name: str, commands: Any) -> None:
     add("--html", metavar="FILE", help="write a report that opens without a network")
     add("--json", metavar="FILE", help="write every number and finding")
     add("--rows", metavar="FILE", help="write the number of every row that a finding names, as CSV")
-    add("--fix", metavar="FILE.npy", help="write the vectors with what is advised done")
+    text = "write the vectors with what is advised done, and say before and after on held-out rows and pairs"
+    add("--fix", metavar="FILE.npy", help=text)
     rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
     add("--fail-on", metavar="RULE", help=rule, **MANY)
     add = parser.add_argument_group("of a model").add_argument

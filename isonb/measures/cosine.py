@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_points, check_values, validated
-from isonb.errors import DegenerateError, fail
+from isonb.errors import DegenerateError, InputError, fail
 from isonb.numerics.rows import Directions, count_nonzero_rows, directions, row_count
+
+_PAIRS = 4096  # sampled pairs looked at together
 
 
 def _resultant(along: Directions) -> Tensor:
@@ -27,24 +29,54 @@ def _pair_mean(total: Tensor, count: Tensor, include_self: bool) -> Tensor:
 
 
 @validated
-def mean_cosine(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
+def mean_cosine(
+    x: Tensor, *, mask: Tensor | None = None, n_pairs: int | None = None, generator: torch.Generator | None = None
+) -> Tensor:
     r"""Mean cosine of two different points (Ethayarajh 2019; baseline of I-STAR, Rudman and Eickhoff, ICLR 2024).
 
     .. math:: \frac{\left|\sum_i \hat x_i\right|^2 - n}{n (n - 1)}, \qquad \hat x = x / |x|
 
-    Exact over all pairs, of which papers draw some. About 0 for any cloud around the origin and near 1 for a far-off
-    one: it measures the mean, not isotropy.
+    Exact over all pairs. ``n_pairs`` draws that many pairs i != j with replacement instead (seeded by ``generator``),
+    as papers do; theirs may also draw i = j. About 0 for any cloud around the origin and near 1 for a far-off one: it
+    measures the mean, not isotropy.
 
-    Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [-1/(m - 1), 1] with m nonzero rows. Differentiable.
-    Errors: fewer than 2 points :class:`~isonb.errors.ShapeError`, fewer than 2 nonzero ones
-    :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
+    Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [-1/(m - 1), 1] with m nonzero rows, of drawn
+    pairs in [-1, 1]. Differentiable. Errors: fewer than 2 points :class:`~isonb.errors.ShapeError`, fewer than 2
+    nonzero ones :class:`~isonb.errors.DegenerateError`, on an accelerator 0; n_pairs < 1
+    :class:`~isonb.errors.InputError`.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> round(mean_cosine(x).item(), 6)
     0.471405
     """
     along = directions(check_points(x, mask, look=False)[0])
-    return _pair_mean(_resultant(along).square().sum(-1), count_nonzero_rows(along, 2), False)
+    count = count_nonzero_rows(along, 2)
+    if n_pairs is None:
+        return _pair_mean(_resultant(along).square().sum(-1), count, False)
+    if n_pairs < 1:
+        fail(InputError, "n_pairs must be at least 1", n_pairs, "Leave it out for the exact mean.")
+    return _sampled_mean(along.rows * along.inverse.unsqueeze(-1), along.inverse > 0, n_pairs, generator)
+
+
+def _sampled_mean(unit: Tensor, usable: Tensor, n_pairs: int, generator: torch.Generator | None) -> Tensor:
+    """The mean of n_pairs random products of different usable rows."""
+    order = usable.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)  # usable rows first
+    count = usable.sum(-1, keepdim=True)
+    home = unit.device if generator is None else generator.device
+
+    def draw(among: Tensor, size: int) -> Tensor:
+        share = torch.rand(*count.shape[:-1], size, generator=generator, device=home, dtype=torch.float32)
+        return torch.minimum((share.to(unit.device) * among).long(), (among - 1).clamp_min(0))
+
+    total = unit.new_zeros(unit.shape[:-2])
+    for start in range(0, n_pairs, _PAIRS):
+        size = min(_PAIRS, n_pairs - start)
+        i, j = draw(count, size), draw(count - 1, size)
+        j = j + (j >= i).long()  # any row but i
+        pair = [order.gather(-1, k.clamp_max(unit.shape[-2] - 1)).unsqueeze(-1) for k in (i, j)]
+        rows = [unit.gather(-2, k.expand(*k.shape[:-1], unit.shape[-1])) for k in pair]
+        total = total + (rows[0] * rows[1]).sum((-2, -1))
+    return total / n_pairs
 
 
 @validated

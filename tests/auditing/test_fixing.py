@@ -1,7 +1,10 @@
-"""What the report advises is done and written; all rows of findings are named."""
+"""What the report advises is done, written and judged on what wasn't fitted; all rows of findings are named."""
 
 import csv
+import io
+import json
 import re
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
@@ -34,7 +37,9 @@ def fixed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fix")
     np.save(folder / "x.npy", dirty())
     arguments = ["audit", str(folder / "x.npy"), "--fix", str(folder / "y.npy"), "--rows", str(folder / "rows.csv")]
-    assert cli.main(arguments) == 0
+    with redirect_stdout(io.StringIO()) as output:
+        assert cli.main([*arguments, "--json", str(folder / "a.json"), "--html", str(folder / "a.html")]) == 0
+    (folder / "said.txt").write_text(output.getvalue())
     return folder
 
 
@@ -56,6 +61,15 @@ def test_the_printed_lines_do_the_same_to_queries(fixed, monkeypatch):
     lines = isonb.audit(x, fix=fixed / "z.npy").fixed.code
     exec("\n".join(lines), space)
     np.testing.assert_allclose(space["q"], np.load(fixed / "z.npy"), atol=1e-5)
+
+
+def test_before_and_after_are_of_rows_that_nothing_was_fitted_on(fixed):
+    text = json.loads((fixed / "a.json").read_text())["fixed"]
+    effects = {effect["name"]: (effect["before"], effect["after"]) for effect in text["effects"]}
+    before, after = effects["mean cosine"]
+    assert before > 0.4
+    assert 0 < abs(after) < 0.02  # 0 or less would be the rows that the mean was taken of
+    assert text["judged"] in (fixed / "said.txt").read_text()
 
 
 def test_every_row_of_a_finding_is_exported(fixed):
@@ -97,12 +111,15 @@ def noisy(seed):
     return x, (first.tolist(), second.tolist(), match.tolist())
 
 
-def test_pairs_choose_the_remedy(tmp_path):
+def test_pairs_choose_the_remedy_and_other_pairs_judge_it(tmp_path):
     x, pairs = noisy(0)
-    before = isonb.audit(x, pairs=pairs, sample=1000, fix=tmp_path / "y.npy")
-    after = isonb.audit(tmp_path / "y.npy", pairs=pairs, sample=1000)
-    scores = [float(re.search(r"pairs: (0\.\d+)", report.score)[1]) for report in (before, after)]
-    assert scores[1] > scores[0] + 0.1
+    fixed = isonb.audit(x, pairs=pairs, sample=1000, fix=tmp_path / "y.npy").fixed
+    (score,) = [effect for effect in fixed.effects if effect.name == "AUC"]
+    assert score.after > score.before + 0.1
+    assert "400 pairs" in fixed.judged
+    y = torch.from_numpy(np.load(tmp_path / "y.npy"))
+    whole = isonb.audit(y, pairs=pairs, sample=1000)
+    assert float(re.search(r"pairs: (0\.\d+)", whole.score)[1]) == pytest.approx(score.after, abs=0.02)
 
 
 def test_nothing_is_changed_where_nothing_is_known_to_help(tmp_path):

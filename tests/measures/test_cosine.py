@@ -8,13 +8,15 @@ from laws import LAWS
 from sklearn.metrics.pairwise import cosine_similarity
 from support import (
     assert_same,
+    check_dtypes,
     check_finite_gradient,
+    check_gradient,
     check_rejects,
     gradient,
     uneven,
 )
 
-from isonb.errors import DegenerateError
+from isonb.errors import DegenerateError, InputError
 from isonb.measures.cosine import cls_uniformity, cosine_penalty, mean_cosine, token_uniformity
 
 MEASURES = {name: law for name, law in LAWS.items() if "cosine" in name or name.startswith(("token_u", "cls_u"))}
@@ -80,6 +82,35 @@ def test_official_values_of_each_sentence():
         check_sentences(states, case["attention_mask"], want)
 
 
+def test_sampled_pairs_approach_the_exact_mean():
+    x = uneven(2, 30, 6)
+    exact = mean_cosine(x)
+    sampled = mean_cosine(x, n_pairs=40_000, generator=torch.Generator().manual_seed(0))
+    cosines = [cosine_similarity(cloud.numpy()) for cloud in x]
+    error = max(c[~np.eye(30, dtype=bool)].std() for c in cosines) / 40_000**0.5
+    assert (sampled - exact).abs().max() < 4 * error
+    again = mean_cosine(x, n_pairs=40_000, generator=torch.Generator().manual_seed(0))
+    assert_same(sampled, again, rtol=0, atol=0)
+    assert not torch.equal(sampled, mean_cosine(x, n_pairs=40_000, generator=torch.Generator().manual_seed(1)))
+
+
+def test_a_sampled_pair_is_two_different_usable_points():
+    x = torch.tensor([[1.0, 0], [0, 0], [0, 1], [5, 5]]).double()
+    mask = torch.tensor([1, 1, 1, 0])
+    for seed in range(20):  # only the pair of rows 0 and 2 is left, and its cosine is 0
+        assert mean_cosine(x, mask=mask, n_pairs=7, generator=torch.Generator().manual_seed(seed)).item() == 0
+    opposite = torch.tensor([[1.0, 0], [-2, 0]])
+    assert mean_cosine(opposite, n_pairs=50, generator=torch.Generator().manual_seed(0)).item() == -1
+
+
+def test_sampled_mean_is_differentiable():
+    def sampled(z):
+        return mean_cosine(z, n_pairs=9, generator=torch.Generator().manual_seed(0))
+
+    check_gradient(sampled, uneven(2, 5, 3))
+    check_dtypes(sampled, uneven(5, 3))
+
+
 @pytest.mark.parametrize("name", [name for name in MEASURES if name != "cosine_penalty"])
 def test_zero_rows_are_left_out(name):
     x = uneven(7, 4)
@@ -102,6 +133,8 @@ def test_rejected_input():
         if name != "cosine_penalty":
             check_rejects(function, DegenerateError, f"^{name.split()[0]}: .* differ from zero", torch.zeros(5, 3))
     check_rejects(cls_uniformity, DegenerateError, "first token", torch.cat([torch.zeros(1, 4).double(), x]))
+    for n_pairs in (0, -1):
+        check_rejects(mean_cosine, InputError, "n_pairs", x, n_pairs=n_pairs)
     assert mean_cosine(torch.full((3, 2), 3e38)).item() == pytest.approx(1.0)
 
 
