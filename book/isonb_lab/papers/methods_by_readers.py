@@ -45,6 +45,9 @@ FEWEST = 5  # seeds whose draws have an interval: of fewer there are too few dif
 FIRST, MOST = 5, 1.5  # seeds whose spread says whether there are enough, and the points that must show
 
 
+NEEDED = ["model", "pooling", "task", "arm", "kind", "seed", *READERS.values()]
+
+
 def arm_of(method: str, weight: float) -> str:
     """An arm as tables name it.
 
@@ -84,6 +87,7 @@ class Part:
         pooling = "mean" if self.letter == "B" else POOLING[self.model]
         mine = frame[(frame["model"] == self.model) & (frame["pooling"] == pooling)]
         mine = mine[(mine["task"] == TASK) == (self.letter != "C")]
+        mine = mine.dropna(subset=[READERS[reader] for reader in self.readers])
         mine = mine.assign(pair=mine["kind"].astype(str) + ", " + mine["seed"].astype(str))
         cells = on_shared_seeds({arm: mine[mine["arm"] == arm] for arm in self.arms}, "pair")
         return cells if len(cells[PLAIN]) > 1 else {}
@@ -100,15 +104,18 @@ def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
     The runs of seed 0, which chose the options, are left out.
     """
     if Path(folder) == RECORDING and not RECORDING.is_dir():
-        return pd.DataFrame(columns=["model", "pooling", "task", "arm", "kind", "seed", "score"])
-    frame = scored(tables_of(Path(folder))[0])
+        return pd.DataFrame(columns=NEEDED)
+    frame = tables_of(Path(folder))[0]
+    frame = scored(frame[frame["model"].isin(POOLING) & (frame["seed"] > 0)].reset_index(drop=True))
+    if frame.empty:
+        return pd.DataFrame(columns=NEEDED)
     weights = frame.get("method.weight", pd.Series(0.0, index=frame.index))
     frame = frame.assign(
         arm=list(map(arm_of, frame["method.name"], weights.astype(float))),
         kind=processor_kinds(frame),
         directions=heads.isotropy(frame, "participation_ratio_unbiased"),
     )
-    frame = frame[frame["seed"] > 0].reset_index(drop=True)
+    frame = frame.reindex(columns=frame.columns.union(NEEDED, sort=False))
     if (twice := frame.duplicated(["model", "pooling", "task", "arm", "kind", "seed"])).any():
         got = f"several of {frame['arm'][twice].iloc[0]}, such as {frame['run_id'][twice].iloc[0]}"
         fail(InputError, "an arm must have one run a seed", got, "Keep the runs of one option.")
@@ -155,11 +162,16 @@ def setting(part: Part, measured: Mapping[Part, Runs]) -> str:
     """A part in words: "smollm2 (12 layers, the last 2 trained), SST-2, 10 of 10 seeds"."""
     if part not in measured:
         return f"{part.model}: {NOT_RUN}"
-    plain = measured[part][PLAIN]
-    run, seeds = plain.iloc[0], f"{len(plain)} of {part.seeds} seeds"
+    run = measured[part][PLAIN].iloc[0]
     layers = f"{part.model} ({run['layers']:.0f} layers, the last {run['train_layers']:.0f} trained)"
-    first = ", first token in the mean" if part is FIRST_TOKEN_PART else ""
-    return f"{layers}{first}, {TASK_NAMES[run['task']].removesuffix(', joint')}, {seeds}"
+    first = ", first token in the mean" if part == FIRST_TOKEN_PART else ""
+    return f"{layers}{first}, {task_and_seeds(part, measured[part])}"
+
+
+def task_and_seeds(part: Part, cells: Runs) -> str:
+    """The task and the seeds of a part: "SST-2, 10 of 10 seeds"."""
+    task = TASK_NAMES[cells[PLAIN]["task"].iloc[0]].removesuffix(", joint")
+    return f"{task}, {len(cells[PLAIN])} of {part.seeds} seeds"
 
 
 def detectable(frame: pd.DataFrame, part: Part) -> float | None:

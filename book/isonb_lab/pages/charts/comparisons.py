@@ -95,12 +95,13 @@ def crosses(
     y: str,
     columns: int = 3,
     equal: bool = False,
+    zero: bool = False,
     **color: Any,
 ) -> Any:
     """Means over runs with Student's 95% intervals: columns ``suite``, ``arm``, ``x`` and ``y``, a row a run.
 
     A panel a suite, a mark an arm that has runs; ``x`` and ``y`` are the titles of the axes. One run has no interval.
-    ``equal`` draws the line on which both numbers are the same, through all crosses of a panel.
+    ``equal`` draws the line on which both numbers are the same, through all crosses of a panel; ``zero`` two at 0.
     """
     shown = frame[frame["arm"].isin(list(arms)) & frame["suite"].isin(list(suites))].dropna(subset=["x", "y"])
     rows = []
@@ -128,6 +129,8 @@ def crosses(
         table["least"], table["most"] = ends.transform("min").min(axis=1), ends.transform("max").max(axis=1)
         line = base.mark_rule(aria=False, color=GREY, strokeDash=[5, 3])
         layers.insert(0, line.encode(alt.X("least:Q"), alt.Y("least:Q"), alt.X2("most"), alt.Y2("most")))
+    if zero:
+        layers[:0] = [base.mark_rule(**ZERO).encode(x=alt.datum(0)), base.mark_rule(**ZERO).encode(y=alt.datum(0))]
     chart = alt.layer(*layers, data=table.round(4))
     panels = chart.facet(alt.Facet("suite:N", title=None, sort=list(suites)), columns=columns)
     return panels.resolve_scale(x="independent", y="independent")

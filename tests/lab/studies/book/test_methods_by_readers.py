@@ -6,9 +6,13 @@ import pytest
 from scipy import stats
 
 from isonb.errors import InputError
+from isonb_lab import pages
 from isonb_lab.claims.design import PLAIN
+from isonb_lab.figures import methods_by_readers as figures
+from isonb_lab.pages.chapters import Book
 from isonb_lab.papers import methods_by_readers as study
-from isonb_lab.papers import real_models
+from isonb_lab.papers import plans, real_models
+from isonb_lab.places import EXPERIMENTS_FOLDER
 from isonb_lab.runs.publishing import publish
 from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.settings import plan
@@ -160,8 +164,38 @@ def test_records_and_their_recording_say_the_same(tmp_path):
     assert (set(frame["arm"]), set(frame["seed"]), len(every)) == ({PLAIN, *study.METHODS}, {1, 2}, 5 * 12)
     assert set(every["directions"][every["reader"] == study.HEAD]) == {7}
     assert set(every["directions"][every["reader"] != study.HEAD]) == {9}
-    stored = publish(tmp_path / "records", tmp_path, "real_models", series=("step.validation.",))
+    stored = publish(tmp_path / "records", tmp_path, "real_models", series=("step.validation.accuracy",))
     assert judged(study.runs(stored)) == judged(frame)
     write(tmp_path, plan({**block, "method": {"name": "cosreg", "weight": 0.3}, "seed": 1}), metrics)
     with pytest.raises(InputError, match="an arm must have one run a seed; got several of CosReg"):
         study.runs(tmp_path)
+
+
+ANSWERS = {
+    0: "These runs aren't made yet. Not all are recorded: 3 hours.",
+    3: "Whether what helps a cosine hurts the trained head stays open. ",
+    10: "Over these methods, what helps a cosine hurts the trained head. No method gains a point with the trained "
+    "head. This rests on 10 of 10 seeds of smollm2 and 10 of 10 seeds of mpnet.",
+}
+
+
+@pytest.mark.parametrize("seeds", ANSWERS)
+def test_the_page_is_made_of_the_runs_that_are_there(seeds, monkeypatch, capsys):
+    """The cells of its section, without runs, with a few seeds and with all."""
+    frame = simulated(both(COSINES, of_reader(study.HEAD, by=DOWN)))
+    values, tables = {}, []
+    monkeypatch.setattr(study, "runs", lambda: frame[frame["seed"] <= seeds])
+    monkeypatch.setattr(plans, "price", lambda plan: "3 hours" * (plan == "real_models_plan"))
+    monkeypatch.setattr(pages, "glue", values.__setitem__)
+    monkeypatch.setattr(pages, "table", lambda rows, **_: tables.append(rows))
+    page = {"runs": "", "study": study, "trained": figures, "plans": plans, "pages": pages}
+    (chapter,) = Book(EXPERIMENTS_FOLDER.parents[1]).pick(["three_readers"])
+    for cell in chapter.code:
+        if "measured" in cell.source:
+            exec(cell.source, page)
+    assert values["trained-answer"].startswith(ANSWERS[seeds])
+    assert [len(rows) for rows in tables] == ([6] if not seeds else [2 * 11 + 3, 2 * 12 + 4, 6])
+    assert {row["outcome"] for row in tables[-1]} >= {"open"} if seeds < 5 else {"holds"}
+    if seeds:
+        assert tables[0][0]["method"] == "I-STAR 1"
+        assert tables[1][0][study.HEAD] == "–; 10"  # directions of plain training

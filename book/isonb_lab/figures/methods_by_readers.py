@@ -1,0 +1,90 @@
+"""The picture, the tables and the words of methods by readers, from whatever runs are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from isonb_lab.claims.design import PLAIN
+from isonb_lab.pages.charts.comparisons import crosses, nothing_run
+from isonb_lab.pages.evidence import joined
+from isonb_lab.papers import methods_by_readers as study
+from isonb_lab.papers.hypotheses import CONTRADICTED, HOLDS, OPEN
+from isonb_lab.papers.methods_by_readers import COSINE, HEAD, METHODS, PARTS, READERS, Part, Runs
+
+SECOND = "trained head, second task"
+COSINE_AND_HEAD = {
+    HOLDS: "Over these methods, what helps a cosine hurts the trained head.",
+    CONTRADICTED: "What helps a cosine helps the trained head, too, with one of the models at least.",
+    OPEN: "Whether what helps a cosine hurts the trained head stays open.",
+}
+GAIN = {
+    HOLDS: "No method gains a point with the trained head.",
+    CONTRADICTED: "Some method gains a point with the trained head.",
+    OPEN: "Whether any method gains a point with the trained head stays open.",
+}
+
+
+def answer(measured: Mapping[Part, Runs], missing: str) -> str:
+    """What the runs say of the question, and on which seeds; ``missing``: what those that aren't there would cost."""
+    waiting = f" Not all are recorded: {missing}." if missing else ""
+    shown = [part for part in PARTS[:2] if part in measured]
+    if not shown:
+        return f"These runs aren't made yet.{waiting}"
+    outcomes = {item.name: item.outcome for item in study.answers(measured)}
+    seeds = joined(f"{len(measured[part][PLAIN])} of {part.seeds} seeds of {part.model}" for part in shown)
+    return f"{COSINE_AND_HEAD[outcomes['M4']]} {GAIN[outcomes['M1']]} This rests on {seeds}.{waiting}"
+
+
+def cosine_and_head(measured: Mapping[Part, Runs]) -> Any:
+    """Each method's gain with a cosine and with the trained head, a panel a model: means, intervals over seeds."""
+    sides = []
+    for part in PARTS[:2]:
+        if part in measured:
+            x, y = (study.gains(measured[part], READERS[name]).melt() for name in (COSINE, HEAD))
+            sides.append(x.rename(columns={"variable": "arm", "value": "x"}).assign(y=y["value"], suite=part.model))
+    if not sides:
+        return nothing_run()
+    return crosses(
+        pd.concat(sides),
+        arms=METHODS,
+        suites=[part.model for part in PARTS[:2]],
+        x="gain with a cosine, points",
+        y="gain with the trained head, points",
+        zero=True,
+        scheme="category20",
+    )
+
+
+def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]], dict[int, list[str]]]:
+    """A row a model and arm, a column a reader, and the lines above the parts, which say the setting and its seeds.
+
+    ``cell``: "gain", with its interval and a star where it is significant; or "read", the minimum detectable effect and
+    the number of directions that the reader reads.
+    """
+    every = study.table(measured)
+    cells = {(row["part"], row["model"], row["arm"], row["reader"]): row for row in every.to_dict("records")}
+    lines: list[dict[str, str]] = []
+    heads = {}
+    for part in (part for part in PARTS if part.letter != "C" and part in measured):
+        second = Part("C", part.model)
+        heads[len(lines)] = [study.setting(part, measured)]
+        if part.letter == "A" and second in measured:
+            heads[len(lines)][0] += f"; second task: {study.task_and_seeds(second, measured[second])}"
+        for arm in part.arms if cell == "read" else part.arms[1:]:
+            of_readers = {reader: cells[part.letter, part.model, arm, reader] for reader in part.readers}
+            beside = cells.get(("C", part.model, arm, HEAD)) if part.letter == "A" else None
+            line = {"method": "plain" if arm == PLAIN else arm}
+            line |= {reader: _text(row, cell) for reader, row in of_readers.items()}
+            lines.append(line | {SECOND: _text(beside, cell) if beside else "–"})
+    return lines, heads
+
+
+def _text(row: Mapping[str, Any], cell: str) -> str:
+    if cell == "read":
+        detectable = "–" if row["arm"] == PLAIN else f"{row['detectable']:.1f}"
+        return f"{detectable}; {row['directions']:.0f}"
+    gain, low, high = (f"{row[name]:+z.1f}" for name in ("gain", "gain low", "gain high"))
+    return f"{gain} ({low} to {high}){'*' * (row['p'] <= 0.05)}"
