@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,7 +36,8 @@ def answer(measured: Mapping[Part, Runs], missing: str) -> str:
         return f"These runs aren't made yet.{waiting}"
     outcomes = {item.name: item.outcome for item in study.answers(measured)}
     seeds = joined(f"{len(measured[part][PLAIN])} of {part.seeds} seeds of {part.model}" for part in shown)
-    return f"{COSINE_AND_HEAD[outcomes['M4']]} {GAIN[outcomes['M1']]} This rests on {seeds}.{waiting}"
+    low = "".join(f" {model} decides nothing here: {why}." for model, why in study.unlearned(measured).items())
+    return f"{COSINE_AND_HEAD[outcomes['M4']]} {GAIN[outcomes['M1']]} This rests on {seeds}.{low}{waiting}"
 
 
 def cosine_and_head(measured: Mapping[Part, Runs]) -> Any:
@@ -85,6 +87,6 @@ def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]]
 def _text(row: Mapping[str, Any], cell: str) -> str:
     if cell == "read":
         detectable = "–" if row["arm"] == PLAIN else f"{row['detectable']:.1f}"
-        return f"{detectable}; {row['directions']:.0f}"
+        return detectable + ("" if math.isnan(row["directions"]) else f"; {row['directions']:.0f}")
     gain, low, high = (f"{row[name]:+z.1f}" for name in ("gain", "gain low", "gain high"))
     return f"{gain} ({low} to {high}){'*' * (row['p'] <= 0.05)}"

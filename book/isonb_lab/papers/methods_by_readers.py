@@ -23,7 +23,7 @@ from isonb_lab.statistics.paired import GAIN, LOSS, PairedTest, paired_tests
 from isonb_lab.statistics.resampling import correlation_of_means
 from isonb_lab.statistics.seeds import LEVEL, Interval, minimum_detectable
 
-from . import heads
+from . import dial
 from .head_to_head import NAMES
 from .hypotheses import NOT_RUN, OPEN, Answer, outcome, with_ends
 from .own_runs import tables_of
@@ -42,10 +42,15 @@ READERS = {  # the column of each reader's score
 Runs = dict[str, pd.DataFrame]  # of one part by arm, indexed by what pairs them
 ROUNDER = ("whitening", "CosReg", "I-STAR 1")  # M3: what makes rounder what is read
 FEWEST = 5  # seeds whose draws have an interval: of fewer there are too few different draws
+OF_THE_CONTROL = ("M1", "M2", "M4")  # which a model decides only if its plain training has learned
 FIRST, MOST = 5, 1.5  # seeds whose spread says whether there are enough, and the points that must show
 
 
-NEEDED = ["model", "pooling", "task", "arm", "kind", "seed", *READERS.values()]
+MEASURED = {  # and of the directions that it reads; part C has none
+    reader: f"{column if reader != HEAD else f'metric.reader.trained_head.{TASK}'}.participation_ratio"
+    for reader, column in READERS.items()
+}
+NEEDED = ["model", "pooling", "task", "arm", "kind", "seed", *READERS.values(), *MEASURED.values()]
 
 
 def arm_of(method: str, weight: float) -> str:
@@ -82,10 +87,14 @@ class Part:
         """How many seeds are planned."""
         return len(SEEDS if self.letter != "C" else SECOND_SEEDS)
 
+    @property
+    def pooling(self) -> str:
+        """Which tokens a sentence vector is the mean of."""
+        return "mean" if self.letter == "B" else POOLING[self.model]
+
     def runs(self, frame: pd.DataFrame) -> Runs:
         """The runs of each arm on the seeds that all arms have; none where these are fewer than two."""
-        pooling = "mean" if self.letter == "B" else POOLING[self.model]
-        mine = frame[(frame["model"] == self.model) & (frame["pooling"] == pooling)]
+        mine = frame[(frame["model"] == self.model) & (frame["pooling"] == self.pooling)]
         mine = mine[(mine["task"] == TASK) == (self.letter != "C")]
         mine = mine.dropna(subset=[READERS[reader] for reader in self.readers])
         mine = mine.assign(pair=mine["kind"].astype(str) + ", " + mine["seed"].astype(str))
@@ -100,8 +109,7 @@ SMOLLM2, MPNET, FIRST_TOKEN_PART = PARTS[:3]
 def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
     """The runs of the arms in a recording, or in a folder of records; none where the book has no recording yet.
 
-    ``arm``; ``kind`` of processor; ``score``; ``directions``: the participation ratio of what the trained head reads.
-    The runs of seed 0, which chose the options, are left out.
+    ``arm``; ``kind`` of processor; ``score``. The runs of seed 0, which chose the options, are left out.
     """
     if Path(folder) == RECORDING and not RECORDING.is_dir():
         return pd.DataFrame(columns=NEEDED)
@@ -113,7 +121,6 @@ def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
     frame = frame.assign(
         arm=list(map(arm_of, frame["method.name"], weights.astype(float))),
         kind=processor_kinds(frame),
-        directions=heads.isotropy(frame, "participation_ratio_unbiased"),
     )
     frame = frame.reindex(columns=frame.columns.union(NEEDED, sort=False))
     if (twice := frame.duplicated(["model", "pooling", "task", "arm", "kind", "seed"])).any():
@@ -146,11 +153,10 @@ def table(measured: Mapping[Part, Runs]) -> pd.DataFrame:
         cells, column = measured[part], READERS[reader]
         points = {arm: list(values) for arm, values in gains(cells, column).items()}
         tests, joint = paired_tests(points, level=LEVEL), joint_intervals(points, level=LEVEL)
-        read = "directions" if reader == HEAD else f"{column}.participation_ratio"
         for arm, rows in cells.items():
             line: dict[str, Any] = {"part": part.letter, "model": part.model, "reader": reader, "arm": arm}
             line |= {"seeds": len(rows), "score": float(rows[column].mean())}
-            line |= {"directions": float(rows[read].astype(float).mean())}
+            line |= {"directions": float(rows[MEASURED[reader]].astype(float).mean())}
             if arm != PLAIN:
                 line |= with_ends("gain", tests[arm].interval) | with_ends("joint", joint[arm])
                 line |= {"p": tests[arm].p, "detectable": tests[arm].visible}
@@ -186,6 +192,29 @@ def detectable(frame: pd.DataFrame, part: Part) -> float | None:
     return minimum_detectable(spread, len(SEEDS), alpha=(1 - LEVEL) / len(METHODS))
 
 
+def frozen_head(part: Part, layers: int) -> float:
+    """The accuracy of a linear head on SST-2 in the dial: the same pooling, at the first layer not below the cut."""
+    scores = dial.read("scores")
+    place = {"encoder": part.model, "reader": "linear head", "set": "sst2", "fit": "own", "turn": "raw"}
+    place["pool"] = "mean" if part.pooling == "mean" else "without first"
+    rows = scores[(scores[list(place)] == pd.Series(place)).all(axis=1)].set_index("layer")["score"].sort_index()
+    return float(rows[rows.index >= layers].iloc[0])
+
+
+def unlearned(measured: Mapping[Part, Runs]) -> dict[str, str]:
+    """Models that decide nothing for the trained head, and why: plain training is below a head on frozen vectors."""
+    reasons = {}
+    for part in (SMOLLM2, MPNET):
+        if part not in measured:
+            reasons[part.model] = "part A isn't run"
+            continue
+        plain = measured[part][PLAIN]
+        reached, least = float(plain["score"].mean()), frozen_head(part, int(plain["layers"].iloc[0]))
+        if reached < least:
+            reasons[part.model] = f"plain training reaches {reached:.3f}, a head on frozen vectors {least:.3f}"
+    return reasons
+
+
 def _text(row: pd.Series[Any]) -> str:
     ends = f"({row['gain low']:+.2f} to {row['gain high']:+.2f})"
     return f"{row['gain']:+.2f} points {ends}, {row['arm']} with {row['model']}"
@@ -193,6 +222,8 @@ def _text(row: pd.Series[Any]) -> str:
 
 def _no_gain(rows: pd.DataFrame) -> tuple[str, str]:
     """M1 and M2: no cell of the trained head gains a point."""
+    if rows.empty:
+        return OPEN, "no model counts"
     gained = rows[(rows["p"] <= 1 - LEVEL) & (rows["gain"] >= POINT)]
     ruled_out, planned = int((rows["joint high"] < POINT).sum()), len(POOLING) * len(METHODS)
     why = f"{len(gained)} of {planned} cells gain a point, {ruled_out} rule it out"
@@ -226,7 +257,7 @@ def correlations(measured: Mapping[Part, Runs], readers: Sequence[str]) -> dict[
 def _correlated(every: Mapping[tuple[str, str], Interval], planned: int, sign: int) -> tuple[str, str]:
     """M4 and M5: the correlations have that sign."""
     if not every:
-        return OPEN, f"fewer than {FEWEST} seeds"
+        return OPEN, f"no model counts with {FEWEST} seeds"
     ends = [sorted((sign * item.low, sign * item.high)) for item in every.values()]
     why = "; ".join(
         f"{reader}, {model}: {item.estimate:+.2f} ({item.low:+.2f} to {item.high:+.2f})"
@@ -259,16 +290,21 @@ def _more_with_first_token(tests: Mapping[str, PairedTest]) -> tuple[str, str]:
 
 def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
     """M1 to M6; ``why``: the numbers that an outcome rests on, and the setting with its seeds."""
-    every = table(measured)
+    every, out = table(measured), unlearned(measured)
+    counts = {part: cells for part, cells in measured.items() if part.model not in out}
 
     def cells(letter: str, reader: str, arms: Sequence[str] = METHODS) -> pd.DataFrame:
         return every[(every["part"] == letter) & (every["reader"] == reader) & every["arm"].isin(arms)]
 
+    def of_head(letter: str) -> pd.DataFrame:
+        rows = cells(letter, HEAD)
+        return rows[~rows["model"].isin(out.keys())]
+
     judged: dict[str, tuple[str, Callable[[], tuple[str, str]]]] = {
-        "M1": ("A", lambda: _no_gain(cells("A", HEAD))),
-        "M2": ("C", lambda: _no_gain(cells("C", HEAD))),
+        "M1": ("A", lambda: _no_gain(of_head("A"))),
+        "M2": ("C", lambda: _no_gain(of_head("C"))),
         "M3": ("A", lambda: _rounder_gains(cells("A", COSINE, ROUNDER))),
-        "M4": ("A", lambda: _correlated(correlations(measured, [HEAD]), 2, -1)),
+        "M4": ("A", lambda: _correlated(correlations(counts, [HEAD]), 2, -1)),
         "M5": ("A", lambda: _correlated(correlations(measured, [SEARCH, NEIGHBOURS]), 4, 1)),
         "M6": ("AB", lambda: _more_with_first_token(with_first_token(measured))),
     }
@@ -277,5 +313,7 @@ def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
         asked = [part for part in PARTS if part.letter in letters and (name != "M6" or part.model == "smollm2")]
         word, numbers = judge() if measured.keys() & set(asked) else (OPEN, NOT_RUN)
         where = "; ".join(setting(part, measured) for part in asked)
+        if name in OF_THE_CONTROL:
+            where += "".join(f". {model} decides nothing: {reason}" for model, reason in out.items())
         results.append(Answer(name, word, numbers if numbers == NOT_RUN else f"{numbers}. {where}"))
     return results

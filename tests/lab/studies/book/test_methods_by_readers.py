@@ -30,12 +30,11 @@ def simulated(gain=lambda part, reader, arm: 0.0, spread=0.2):
                 row = {"model": part.model, "arm": arm, "kind": "one", "seed": seed, "layers": 12, "train_layers": 2}
                 row["pooling"] = "mean" if part.letter == "B" else real_models.POOLING[part.model]
                 row["task"] = "cola" if part.letter == "C" else real_models.TASK
-                row["directions"] = 10 + PLACE.get(arm, 0)
                 for reader in part.readers:
                     column = study.READERS[reader]
                     points = 0.0 if arm == PLAIN else gain(part, reader, arm)
-                    row[column] = 0.7 + 0.01 * (seed % 3 + points + draw.normal(0, spread))
-                    row[f"{column}.participation_ratio"] = 20.0
+                    row[column] = 0.9 + 0.01 * (seed % 3 + points + draw.normal(0, spread))
+                    row[study.MEASURED[reader]] = 10.0 + PLACE.get(arm, 0) if reader == study.HEAD else 20.0
                 rows.append(row)
     return pd.DataFrame(rows)
 
@@ -90,10 +89,27 @@ def test_without_runs_all_is_open_and_a_part_counts_by_the_seeds_of_all_its_arms
     here = "mpnet (12 layers, the last 2 trained), SST-2"
     assert few["M1"].outcome == "holds"
     assert few["M1"].why.endswith(f". {here.replace('mpnet', 'smollm2')}, 4 of 10 seeds; {here}, 4 of 10 seeds")
-    assert (few["M4"].outcome, few["M4"].why[:19]) == ("open", "fewer than 5 seeds.")
+    assert (few["M4"].outcome, few["M4"].why[:19]) == ("open", "no model counts wit")
     alone = judged(frame[frame["model"] == "mpnet"])
     assert (alone["M1"].outcome, alone["M6"].why) == ("open", "not run yet")
-    assert alone["M1"].why.endswith(f". smollm2: not run yet; {here}, 10 of 10 seeds")
+    assert alone["M1"].why.endswith(f"{here}, 10 of 10 seeds. smollm2 decides nothing: part A isn't run")
+
+
+def test_a_control_below_a_head_on_frozen_vectors_decides_nothing():
+    """By the scores of the dial: 0.834 at layer 15 of smollm2, the first from a cut at 12, and 0.870 of mpnet."""
+    assert study.frozen_head(study.SMOLLM2, 12) == pytest.approx(0.833716, abs=1e-6)
+    assert study.frozen_head(study.SMOLLM2, 16) == pytest.approx(0.832569, abs=1e-6)
+    assert study.frozen_head(study.MPNET, 12) == pytest.approx(0.870413, abs=1e-6)
+    frame = simulated(both(COSINES, of_reader(study.HEAD, by=UP)))
+    assert (judged(frame)["M1"].outcome, judged(frame)["M4"].outcome) == ("contradicted", "contradicted")
+    first = frame["model"] == "smollm2"
+    for low, outcome in ((first, "contradicted"), (first | True, "open")):
+        results = judged(frame.assign(score=frame["score"].where(~low, frame["score"] - 0.1)))
+        assert (results["M1"].outcome, results["M4"].outcome) == (outcome, outcome)
+        assert ". smollm2 decides nothing: plain training reaches 0.8" in results["M4"].why
+    held = simulated()
+    results = judged(held.assign(score=held["score"].where(held["model"] != "smollm2", held["score"] - 0.1)))
+    assert (results["M1"].outcome, results["M2"].outcome) == ("open", "open")  # mpnet alone isn't both
 
 
 def test_runs_of_two_kinds_of_processor_are_no_pair():
@@ -151,19 +167,17 @@ def test_records_and_their_recording_say_the_same(tmp_path):
     depth = {"layers": 12, "train_layers": 2, "learning_rate": 1e-4}
     methods = ["none", *real_models.ISTAR, *({"name": name, **some[0]} for name, some in real_models.OPTIONS.items())]
     block = real_models._block("mpnet", **depth, **real_models.READ, method=methods)
-    places = {f"end.{place}.participation_ratio_unbiased": 7.0 for place in ("features", "second")}
     columns = [column.removeprefix("metric.") for column in study.READERS.values() if column != "score"]
+    measures = {column.removeprefix("metric."): 9.0 for column in study.MEASURED.values()}
     draw = np.random.default_rng(0)
     for seed in (0, 1, 2):
         for run in real_models._runs(block):
-            metrics = {"accuracy": 0.8, **places, **{name: 0.5 + draw.normal(0, 0.01) for name in columns}}
-            metrics |= {f"{name}.participation_ratio": 9.0 for name in columns}
+            metrics = {"accuracy": 0.8, **measures, **{name: 0.5 + draw.normal(0, 0.01) for name in columns}}
             write(tmp_path, plan({**run, "seed": seed}), metrics)
     frame = study.runs(tmp_path)
     every = study.table(study.parts(frame))
     assert (set(frame["arm"]), set(frame["seed"]), len(every)) == ({PLAIN, *study.METHODS}, {1, 2}, 5 * 12)
-    assert set(every["directions"][every["reader"] == study.HEAD]) == {7}
-    assert set(every["directions"][every["reader"] != study.HEAD]) == {9}
+    assert set(every["directions"]) == {9}
     stored = publish(tmp_path / "records", tmp_path, "real_models", series=("step.validation.accuracy",))
     assert judged(study.runs(stored)) == judged(frame)
     write(tmp_path, plan({**block, "method": {"name": "cosreg", "weight": 0.3}, "seed": 1}), metrics)
