@@ -108,7 +108,7 @@ def price(plan: str) -> str:
     if not missing:
         return ""
     cost = estimate(missing)
-    runs, hours = counted(cost.runs, "unrecorded run"), counted(round(cost.cpu_hours), "hour")
+    runs, hours = counted(cost.runs, "unrecorded run"), counted(max(1, round(cost.cpu_hours)), "hour")
     return f"the plan has {runs}, about {hours} of one core"
 
 
