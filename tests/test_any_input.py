@@ -460,13 +460,7 @@ def test_never_nan_where_values_are_not_looked_at(name, monkeypatch):
     """What an accelerator computes: the same code with the value checks off."""
     as_on_an_accelerator(monkeypatch)
     far = {"metrics.Sampled", "two_nn", "two_nn keep", "mle_dimension", "local_dimension", "id_score"}
-    few = {
-        "knn",
-        "lsds of two",
-        "lsds code",
-        "partition_score",
-        "partition_score canonical",
-    }  # of a few points
+    few = {"knn", "lsds of two", "lsds code", "partition_score", "partition_score canonical"}  # of a few points
     many = far | few  # inf, where no neighbour is farther
     masks = (None,) if name in many else (None, torch.zeros(N, dtype=torch.bool), torch.arange(N) == 2)
     for x in (torch.zeros(N, D), torch.ones(N, D), normal(N, 1) @ normal(1, D, seed=1).double(), torch.eye(N, D)):

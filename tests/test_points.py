@@ -3,18 +3,10 @@
 import numpy as np
 import torch
 from golden_cases import load
-from support import (
-    assert_same,
-    check_dtypes,
-    check_gradient,
-    check_rejects,
-    normal,
-    some_mask,
-    uneven,
-)
+from support import assert_same, check_dtypes, check_gradient, check_rejects, normal, uneven
 
 from isonb.errors import DtypeError, ShapeError
-from isonb.numerics.rows import center_rows, centered, row_count
+from isonb.numerics.rows import centered
 from isonb.points import cls_pool, label_groups, layer_average, mean_pool, token_cloud
 
 
@@ -24,14 +16,6 @@ def test_centered_keeps_its_shape_far_from_the_origin():
     exact = x.double() - x.double().mean(-2)
     assert_same(centered(x).double(), exact, rtol=0, atol=2e-7)
     assert centered(x).mean(-2).abs().max() < 1e-6
-
-
-def test_center_rows_returns_the_mean():
-    x, mask = uneven(2, 9, 4), some_mask(2, 9)
-    _, mean = center_rows(torch.where(mask.unsqueeze(-1), x, 0.0), mask)
-    assert_same(mean, torch.stack([cloud[keep].mean(0) for cloud, keep in zip(x, mask, strict=True)]))
-    assert row_count(x, None).tolist() == [9, 9]
-    assert row_count(x, mask).tolist() == mask.sum(-1).tolist()
 
 
 def test_pooling():

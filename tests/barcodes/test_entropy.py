@@ -9,15 +9,7 @@ from golden_cases import assert_matches, cases, load, points, values
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy as scipy_entropy
-from support import (
-    assert_same,
-    check_finite_gradient,
-    check_gradient,
-    check_rejects,
-    gradient,
-    leaf,
-    normal,
-)
+from support import assert_same, check_finite_gradient, check_gradient, check_rejects, gradient, leaf, normal
 from torch import Tensor
 
 import isonb.barcodes.entropy

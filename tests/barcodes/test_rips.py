@@ -12,16 +12,7 @@ from golden_cases import cases, points, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist, pdist, squareform
-from support import (
-    assert_same,
-    check_finite_gradient,
-    check_invariant,
-    check_rejects,
-    gpu,
-    gradient,
-    normal,
-    some_mask,
-)
+from support import assert_same, check_finite_gradient, check_invariant, check_rejects, gpu, gradient, normal, some_mask
 from torch import Tensor
 
 from isonb.barcodes.rips import h0_barcode, rips_barcode

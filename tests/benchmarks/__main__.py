@@ -22,18 +22,7 @@ from isonb.runtime import files
 from isonb_lab.places import RECORDINGS_FOLDER
 from tests.benchmarks import functions, measures, memory, peers, scaling, training
 from tests.benchmarks.cards import CARD_SUITES
-from tests.benchmarks.harness import (
-    KINDS,
-    Comparison,
-    Peak,
-    Peer,
-    Reading,
-    Row,
-    limits,
-    surroundings,
-    table,
-    write,
-)
+from tests.benchmarks.harness import KINDS, Comparison, Peak, Peer, Reading, Row, limits, surroundings, table, write
 
 PUBLISHED = {False: RECORDINGS_FOLDER / "bench.json", True: RECORDINGS_FOLDER / "bench_gpu.json"}
 Suite = Iterator[Comparison | Peak | Reading]

@@ -50,8 +50,7 @@ def answers_right(rows, topics, alpha, some):
 
 
 @pytest.mark.parametrize(
-    ("model", "without"),
-    [("tiny", False), ("minilm", False), ("minilm", True), ("smollm2", False), ("smollm2", True)],
+    ("model", "without"), [("tiny", False), ("minilm", False), ("minilm", True), ("smollm2", False), ("smollm2", True)]
 )
 def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
     cloud = instruments.loud() if model == "smollm2" else instruments.pooled(model, [s.text for s in sentences()])

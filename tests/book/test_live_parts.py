@@ -8,13 +8,7 @@ import pytest
 from isonb_lab.runtime.glue import glued
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-LIVE = (
-    "papers/shrink_the_longest",
-    "papers/istar",
-    "papers/softdecay",
-    "papers/isolayer",
-    "results/plain_encoders",
-)
+LIVE = ("papers/shrink_the_longest", "papers/istar", "papers/softdecay", "papers/isolayer", "results/plain_encoders")
 
 pytestmark = pytest.mark.browser  # which runs after the book is built
 

@@ -67,10 +67,7 @@ def test_a_sentence_has_the_number_of_its_kernel_wherever_that_is_computed(book,
     before = plain(chapter, copy(chapter), Index(book), {})
     assert f"The number is {NOT_YET}" in paragraphs(before)[0]
     shown = [run(chapter, copy(chapter), **inputs) for inputs in ({}, {"n": 7})]
-    assert paragraphs(shown[0]) == [
-        "**The answer.** The number is 3, one of few.",
-        "- 3 again; a word: a_b.",
-    ]
+    assert paragraphs(shown[0]) == ["**The answer.** The number is 3, one of few.", "- 3 again; a word: a_b."]
     assert paragraphs(shown[1]) == [
         f"**The answer.** The number is 7, one of few{NO_LONGER}.",
         "- 7 again; a word: a_b.",

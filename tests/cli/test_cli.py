@@ -69,10 +69,7 @@ def test_help_has_every_command_its_options_and_examples_that_parse(phrase, caps
         assert cli._parser().parse_args(example).command == phrase[0]
 
 
-@pytest.mark.parametrize(
-    "page",
-    ["README.md", "book/practice/run_experiments.md", "book/experiments/README.md"],
-)
+@pytest.mark.parametrize("page", ["README.md", "book/practice/run_experiments.md", "book/experiments/README.md"])
 def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
     root = GRIDS.parents[1]
     text = (root / page).read_text(encoding="utf-8").replace("\\\n", "")

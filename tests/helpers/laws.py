@@ -144,7 +144,7 @@ LAWS = {
     "knn": Law(partial(isonb.knn, k=3), ("rotation", "reflection", "translation"), padded=True),
     "lsds of two": Law(beside(isonb.lsds, first_doubled, k=3), ("permutation", "scale")),
     "lsds code": Law(beside(isonb.lsds, first_doubled, k=3, mode="code"), ("permutation", "scale")),
-    "h0_barcode": Law(isonb.h0_barcode, (*TURNS, "translation"), padded=True),
+    "h0_barcode": Law(isonb.h0_barcode, (*TURNS, "translation"), padded=True, twice=True),
     "persistent_entropy of h0": Law(lambda x, **mask: isonb.persistent_entropy(isonb.h0_barcode(x, **mask)), SHAPE),
     "prominent_bars of h0": Law(
         lambda x, **mask: isonb.prominent_bars(isonb.h0_barcode(x, **mask)), SHAPE, smooth=False, padded=True

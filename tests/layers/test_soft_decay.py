@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 import torch
 from golden_cases import assert_matches, cases, load, values
-from support import (
-    assert_same,
-    check_finite_gradient,
-    check_gradient,
-    check_rejects,
-    leaf,
-    normal,
-    some_mask,
-    uneven,
-)
+from support import assert_same, check_finite_gradient, check_gradient, check_rejects, leaf, normal, some_mask, uneven
 
 from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.layers.soft_decay import _SoftDecay, negative_count, soft_decay

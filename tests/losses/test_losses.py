@@ -9,16 +9,7 @@ from golden_cases import assert_matches, cases, load, shrinkage, values
 from laws import LOSSES
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import cdist
-from support import (
-    Q8,
-    as_on_an_accelerator,
-    assert_same,
-    check_gradient,
-    check_rejects,
-    leaf,
-    normal,
-    uneven,
-)
+from support import Q8, as_on_an_accelerator, assert_same, check_gradient, check_rejects, leaf, normal, uneven
 from torch import nn
 
 from isonb.barcodes.entropy import prominent_bars
@@ -310,17 +301,6 @@ def test_points_of_training_replace_older_ones_in_the_shrinkage_covariance(monke
         ShrinkageCovariance().update(first)
     as_on_an_accelerator(monkeypatch)  # where values aren't looked at
     assert torch.equal(measure.cov, measure.update(first * math.nan))
-
-
-@pytest.mark.parametrize("mask", [None, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1]])])
-def test_losses_take_points_and_mask_as_they_come(mask):
-    states = list(uneven(3, 3, 4, 6))
-    real = torch.ones(3, 4, dtype=torch.bool) if mask is None else mask.bool()
-    points = torch.cat([state[real] for state in states[1:]])
-    for loss in (loss for name, loss in LOSSES.items() if not name.startswith(("PersistentEntropy", "Gao"))):
-        assert_same(loss(*points_from_hidden_states(states, mask)), loss(points))
-    named = dict(zip(("points", "mask"), points_from_hidden_states(states, mask), strict=True))
-    assert_same(IStarLoss()(**named, shrinkage_cov=torch.eye(6)), IStarLoss()(points, torch.eye(6)))
 
 
 def test_points_from_hidden_states():

@@ -6,15 +6,7 @@ import torch
 from golden_cases import assert_matches, cases, load, points, values
 from laws import LAWS
 from sklearn.metrics.pairwise import cosine_similarity
-from support import (
-    assert_same,
-    check_dtypes,
-    check_finite_gradient,
-    check_gradient,
-    check_rejects,
-    gradient,
-    uneven,
-)
+from support import assert_same, check_dtypes, check_finite_gradient, check_gradient, check_rejects, gradient, uneven
 
 from isonb.errors import DegenerateError, InputError
 from isonb.measures.cosine import cls_uniformity, cosine_penalty, mean_cosine, token_uniformity

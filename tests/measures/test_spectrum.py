@@ -7,14 +7,7 @@ from golden_cases import cases, load, points, values
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from support import (
-    assert_same,
-    check_gradient,
-    check_rejects,
-    normal,
-    some_mask,
-    uneven,
-)
+from support import assert_same, check_gradient, check_rejects, normal, some_mask, uneven
 
 from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.measures.isoscore import participation_ratio

@@ -9,14 +9,7 @@ import torch
 from golden_cases import cases, points, values
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp
-from support import (
-    assert_same,
-    check_finite_gradient,
-    check_rejects,
-    gradient,
-    normal,
-    uneven,
-)
+from support import assert_same, check_finite_gradient, check_rejects, gradient, normal, uneven
 
 from isonb.errors import DegenerateError, InputError
 from isonb.measures.uniformity import rbf_uniformity

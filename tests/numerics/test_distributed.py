@@ -10,14 +10,7 @@ from torch import nn
 
 from isonb.errors import InputError
 from isonb.layers import IsoBN, SoftDecay
-from isonb.losses import (
-    CosRegLoss,
-    IsoScoreLoss,
-    IStarLoss,
-    JointLoss,
-    PersistentEntropyLoss,
-    ShrinkageCovariance,
-)
+from isonb.losses import CosRegLoss, IsoScoreLoss, IStarLoss, JointLoss, PersistentEntropyLoss, ShrinkageCovariance
 from isonb.losses.sigreg import random_directions
 from isonb.numerics.distributed import all_rows, all_sum, from_first, process_group, union_moments
 

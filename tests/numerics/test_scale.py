@@ -7,10 +7,9 @@ from support import as_on_an_accelerator, assert_same, normal, uneven
 import isonb
 from isonb import DegenerateError
 from isonb.losses import SpectrumControlLoss
-from isonb.numerics.scale import largest, power_of_two, size_of, unit_sized
+from isonb.numerics.scale import size_of, unit_sized
 from isonb.streaming.traces import squared_traces
 
-SIZES = (1e-30, 1e-20, 1e-15, 1e15, 1e20, 1e30)
 TOO_LARGE = {
     "rbf_uniformity": lambda x: isonb.rbf_uniformity(x, normalize=False),
     "IsoBN": lambda x: isonb.IsoBN(x.shape[-1])(x),
@@ -77,17 +76,6 @@ def test_a_penalty_of_no_matrix_is_zero():
     assert loss.item() == 0
     loss.backward()
     assert isonb.sbert_wk(torch.zeros(13, 0, 6, 4)).shape == (0, 4)
-
-
-def test_powers_of_two():
-    sizes = torch.tensor([0.0, 1.0, 1.5, 3e-39, 3e38, 7.0])
-    powers = power_of_two(sizes)
-    assert torch.frexp(powers).mantissa.tolist() == [0.5] * 6
-    assert bool(((powers <= sizes) & (sizes < 2 * powers.double()))[1:].all())
-    x = torch.tensor([[3.0, -9.0], [0.0, 0.0]])
-    assert largest(x, -1).tolist() == [[9.0], [0.0]]
-    assert size_of(x).tolist() == [[8.0]]
-    assert largest(torch.zeros(0, 3, 2), (-2, -1)).shape == (0, 1, 1)
 
 
 def test_unit_size_is_exact_and_free_where_nothing_is_to_be_done(monkeypatch):

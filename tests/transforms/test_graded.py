@@ -12,11 +12,7 @@ from isonb import Moments
 from isonb.errors import DegenerateError, InputError
 from isonb.transforms import turns
 from isonb.transforms.base import RENAMED
-from isonb.transforms.graded import (
-    DimensionScale,
-    PartialWhitening,
-    Standardize,
-)
+from isonb.transforms.graded import DimensionScale, PartialWhitening, Standardize
 from tests.transforms.test_transforms import GRADED, TRANSFORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose

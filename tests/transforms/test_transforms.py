@@ -14,26 +14,11 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
 from support import P4, assert_same, check_gradient, gpu, normal, some_mask, uneven
 
-from isonb.errors import (
-    DegenerateError,
-    DependencyError,
-    FitWarning,
-    InputError,
-    NotFittedError,
-    ShapeError,
-)
+from isonb.errors import DegenerateError, DependencyError, FitWarning, InputError, NotFittedError, ShapeError
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore
 from isonb.streaming.moments import Moments
-from isonb.transforms import (
-    AllButTheTop,
-    ClusterRemoval,
-    MeanDirection,
-    SoftZCA,
-    Whitening,
-    ZeroMean,
-    load_transform,
-)
+from isonb.transforms import AllButTheTop, ClusterRemoval, MeanDirection, SoftZCA, Whitening, ZeroMean, load_transform
 from isonb.transforms.clusters import k_means, nearest_centre
 from isonb.transforms.graded import DimensionScale, MeanTranslation, PartialWhitening, SingularDecay, Standardize
 from isonb.transforms.whitening import principal_axes

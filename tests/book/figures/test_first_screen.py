@@ -8,7 +8,6 @@ import isonb
 from isonb.models.loading import encode, load
 from isonb_lab.data.corpus import sentences
 from isonb_lab.figures import first_screen
-from isonb_lab.pages.chapters import Book
 from isonb_lab.places import RECORDINGS_FOLDER
 
 ROOT = RECORDINGS_FOLDER.parents[1]
@@ -17,14 +16,6 @@ ROOT = RECORDINGS_FOLDER.parents[1]
 @pytest.fixture(scope="module")
 def square():
     return first_screen.square()
-
-
-def test_the_first_screen_is_short_and_its_one_number_is_in_the_picture():
-    (intro,) = Book(ROOT).pick(["intro"])
-    prose = "\n\n".join(cell.source for cell in intro.cells.cells if cell.cell_type == "markdown")
-    screen = prose.partition("\n## ")[0]
-    assert len(re.findall(r"\w[\w'-]*", re.sub(r"{doc}| <[^>]*>`", "", screen))) <= 120
-    assert re.findall(r"\d[\d.]*|{glue}`\w+`", screen) == ["{glue}`soup`"]
 
 
 def test_soup_and_rain_are_alike_until_the_shared_direction_is_taken_off(square):

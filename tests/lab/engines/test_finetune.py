@@ -21,11 +21,7 @@ from isonb_lab.runs.settings import resolve
 from tests.lab.random_models import KINDS, save
 
 SMOKE = {"protocol": "smoke", "train_examples": 40, "eval_examples": 24, "cloud_examples": 24, "precision": "float32"}
-TASKS = {
-    "classification": "english_acceptability",
-    "regression": "english_similarity",
-    "span": "english_span",
-}
+TASKS = {"classification": "english_acceptability", "regression": "english_similarity", "span": "english_span"}
 FEW = {name: {"steps": 3} for name in OBJECTIVES} | {"isolayer": {"epochs": 3}}
 
 

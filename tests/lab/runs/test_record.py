@@ -227,8 +227,7 @@ def test_collect(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "read"),
-    [(".CSV", pd.read_csv), (".parquet", pd.read_parquet), (".html", None), (".md", None)],
+    ("suffix", "read"), [(".CSV", pd.read_csv), (".parquet", pd.read_parquet), (".html", None), (".md", None)]
 )
 def test_a_table_is_what_its_suffix_says(tmp_path, suffix, read):
     same = {"metrics": {"accuracy": 0.5}, "status": "failed", "error": "a|b\nc"}
