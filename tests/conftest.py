@@ -25,6 +25,14 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(random_models.save("bert", tmp_path_factory.mktemp("models") / "bert"))
 
 
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, empty; no data are named otherwise."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ISONB_DATA", raising=False)
+    return tmp_path
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Quick tests of the maths are units."""
     tests = Path(__file__).parent

@@ -38,13 +38,8 @@ UNMASKED = {
     "PersistentEntropyLoss": isonb.PersistentEntropyLoss(min_points=2),
     "lidar": isonb.lidar,
 }
-NUMBERS = {  # functions of numbers on the last axis
-    "persistent_entropy": isonb.persistent_entropy,
-    "prominent_bars": isonb.prominent_bars,
-    "spectral_cdf": isonb.spectral_cdf,
-    "spectral_median": isonb.spectral_median,
-    "spectral_skewness": isonb.spectral_skewness,
-}
+NUMBERS = {name: getattr(isonb, name.split()[0]) for name in LAWS if name.endswith(" of numbers")}
+NUMBERS = {name.split()[0]: function for name, function in NUMBERS.items()}  # of numbers on the last axis
 FITS = {
     kind.__name__: functools.partial(kind, *options)
     for kind, *options in (
@@ -120,14 +115,11 @@ def finite(x):
     return x.float().nan_to_num(0, 0, 0)
 
 
+OF_TWO = {"lsds": functools.partial(isonb.lsds, k=3), "alignment": isonb.alignment, "cka": isonb.cka}
 PLACES = {  # name of the place -> what is computed of what stands there, beside good values in the others
     **{name: call for name, call in (CLOUDS | UNMASKED | NUMBERS).items() if name != "nc1"},
-    "lsds, x": lambda x: isonb.lsds(x, Y, 3),
-    "lsds, y": lambda y: isonb.lsds(X, y, 3),
-    "alignment, x": lambda x: isonb.alignment(x, Y),
-    "alignment, y": lambda y: isonb.alignment(X, y),
-    "cka, x": lambda x: isonb.cka(x, Y),
-    "cka, y": lambda y: isonb.cka(X, y),
+    **{f"{name}, x": lambda x, call=call: call(x, Y) for name, call in OF_TWO.items()},
+    **{f"{name}, y": lambda y, call=call: call(X, y) for name, call in OF_TWO.items()},
     "knn_queries, queries": lambda x: isonb.knn_queries(x, X, 2),
     "knn_queries, corpus": lambda x: isonb.knn_queries(X, x, 2),
     "nc1": lambda x: isonb.nc1(x, LABELS),
@@ -460,9 +452,14 @@ def test_never_nan_where_values_are_not_looked_at(name, monkeypatch):
     """What an accelerator computes: the same code with the value checks off."""
     as_on_an_accelerator(monkeypatch)
     far = {"metrics.Sampled", "two_nn", "two_nn keep", "mle_dimension", "local_dimension", "id_score"}
-    few = {"knn", "lsds of two", "lsds code", "partition_score", "partition_score canonical"}  # of a few points
-    many = far | few  # inf, where no neighbour is farther
-    masks = (None,) if name in many else (None, torch.zeros(N, dtype=torch.bool), torch.arange(N) == 2)
+    few = {
+        "knn",
+        "lsds of two",
+        "lsds code",
+        "partition_score",
+        "partition_score canonical",
+    }  # inf, where no neighbour is farther
+    masks = (None, torch.zeros(N, dtype=torch.bool), torch.arange(N) == 2)[: 1 if name in far | few else 3]
     for x in (torch.zeros(N, D), torch.ones(N, D), normal(N, 1) @ normal(1, D, seed=1).double(), torch.eye(N, D)):
         for mask in masks:
             assert slip(name, x.double(), mask, name in far) is None, (x, mask)

@@ -8,12 +8,14 @@ import re
 import numpy as np
 import pytest
 import torch
+from support import normal
 
 import isonb
 from isonb import cli
 from isonb.auditing.defects import SEVERITIES
-from isonb.auditing.measured import jackknife
+from isonb.auditing.measured import AUDITED, GROUPS, groups_of, jackknife, of_parts
 from isonb.errors import ShapeError
+from isonb.measures.registry import MEASURES
 from isonb_lab.statistics.seeds import student
 
 N, D = 600, 24
@@ -172,3 +174,19 @@ def test_the_common_mean_half_the_rows_and_shuffled_pairs_are_told():
     assert read["IsoScore-U"].fewer == pytest.approx(read["IsoScore-U"].value, abs=0.05)
     assert report.floor["pairs, shuffled"]["0.5"] == pytest.approx(report.floor["random cosine"]["0.5"], abs=0.15)
     assert max(map(len, repr(report).splitlines()[:-2])) <= 88
+
+
+@pytest.mark.parametrize("d", [12, 300])
+def test_a_part_reads_what_its_rows_alone_read(d):
+    x = normal(200, d).float() * torch.linspace(1, 3, d) + 2
+    group = groups_of(200, torch.Generator().manual_seed(0))
+    parts = [group >= 0, group != 3, group < GROUPS // 2, group == 1]
+    values = of_parts(x, parts, AUDITED)
+    assert list(values) == list(AUDITED)
+    for name, read in values.items():
+        assert read == pytest.approx([float(MEASURES[name](x[part])) for part in parts], rel=2e-5, abs=1e-6)
+
+
+def test_equal_rows_have_neither_a_spread_nor_a_dimension_in_any_part():
+    values = of_parts(torch.ones(30, 4), [torch.arange(30) < 20], AUDITED)
+    assert values == {"mean_cosine": [1.0], "common_mean": [1.0]}

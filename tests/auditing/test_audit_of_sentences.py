@@ -183,11 +183,7 @@ def test_a_function_from_texts_to_vectors_is_taken(shape, bert):
         (torch.nn.Linear(2, 2), InputError, "a model must come with its tokenizer; got Linear"),
         (lambda texts: np.zeros((3, 4)), ShapeError, "the function must give one vector a text; got 3 of"),
         (lambda texts: np.zeros(4), ShapeError, "must be an array"),
-        (
-            lambda texts: [np.zeros(2 + i) for i, _ in enumerate(texts)],
-            ShapeError,
-            "every row of the vectors of the function must hold",
-        ),
+        (lambda texts: [*map(np.zeros, range(2, 2 + len(texts)))], ShapeError, "every row of the vectors of the func"),
         (type("Flag", (), {"encode": lambda self, texts: texts})(), InputError, r"audit\(model.encode, texts\)"),
     ],
 )
@@ -196,18 +192,12 @@ def test_what_is_not_understood_is_refused_by_name(model, kind, says):
         isonb.audit(model, TEXTS, progress=False)
 
 
-def test_sparse_vectors_and_modules_of_others_are_refused_by_name(bert, tmp_path):
+def test_sparse_vectors_are_refused_by_name(bert):
     from sentence_transformers.sparse_encoder.modules import SpladePooling
 
     sparse = SparseEncoder(modules=[Transformer(bert), SpladePooling()], device="cpu")
     with pytest.raises(InputError, match="the model must give dense vectors; got SparseEncoder"):
         isonb.audit(sparse, TEXTS)
-    pooled(bert).save(str(tmp_path))
-    listed = json.loads((tmp_path / "modules.json").read_text())
-    listed[1]["type"] = "somebody.pooling.Best"
-    (tmp_path / "modules.json").write_text(json.dumps(listed))
-    with pytest.raises(ModelError, match=r"its module somebody\.pooling\.Best is neither .* and its code isn't run"):
-        isonb.audit(tmp_path, TEXTS)
 
 
 def test_pooling_that_is_not_saved_is_told(bert):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ class PublishError(ValueError):
     """A record that can't be shown: not there, not whole, of toy sizes, or with wrong results."""
 
 
-def starting(small: bool) -> Iterator[Comparison]:
+def starting(small):
     """Imports and the command line in a fresh process, against torch's import and what can't be avoided."""
     commands = {
         "bare Python": (["-c", "print('up')"], "up"),
@@ -49,7 +49,7 @@ def starting(small: bool) -> Iterator[Comparison]:
         "one barcode by fastcluster": (["-c", FIRST.format(*SINGLE_LINKAGE)], "done"),
     }
 
-    def started(name: str) -> str:
+    def started(name):
         command = [sys.executable, *commands[name][0]]
         return subprocess.run(command, cwd=memory.ROOT, capture_output=True, text=True, check=True).stdout
 
@@ -68,7 +68,7 @@ def starting(small: bool) -> Iterator[Comparison]:
         yield Comparison(name, "a fresh process", partial(started, name), against, 0.0, clock=time.perf_counter)
 
 
-SUITES: Suites = {
+SUITES = {
     **functions.SUITES,
     **measures.SUITES,
     **training.SUITES,
@@ -78,7 +78,7 @@ SUITES: Suites = {
 }
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv=None):
     """Run the chosen suites, or publish what was run; exit 1 if any results disagree or nothing can be published."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"some of: {', '.join(SUITES)} (default: all)")
@@ -107,7 +107,7 @@ def main(argv: list[str] | None = None) -> int:
     return int(any(one.verdict == "WRONG" for one in found))
 
 
-def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False) -> list[Row | Peak | Reading]:
+def run(names, suites, out, *, small=False):
     """Every row of these suites; the record is written after each row, so that nothing is lost when stopped.
 
     Rows of other suites stay in a record of the same sizes and versions.
@@ -117,7 +117,7 @@ def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False)
     threadpoolctl.threadpool_limits(1)  # the peers' numpy too, however this was started
     about = {"sizes": "small" if small else "full"} | surroundings()
     parts = earlier(out, about)
-    found: list[Row | Peak | Reading] = []
+    found = []
     for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)
         parts = {part: [one for one in rows if one["suite"] != name] for part, rows in parts.items()}
@@ -129,13 +129,13 @@ def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False)
     return found
 
 
-def missing(suites: Suites, parts: Mapping[str, list[dict[str, object]]], under_way: str = "") -> list[str]:
+def missing(suites, parts, under_way=""):
     """The suites that have no rows, or not all."""
     ran = {one["suite"] for rows in parts.values() for one in rows} - {under_way}
     return [suite for suite in suites if suite not in ran]
 
 
-def earlier(out: Path, about: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
+def earlier(out, about):
     """What a record of the same sizes and versions holds; empty lists where there is none."""
     try:
         record = json.loads(out.read_text(encoding="utf-8"))
@@ -145,14 +145,14 @@ def earlier(out: Path, about: Mapping[str, object]) -> dict[str, list[dict[str, 
     return {part: record.get(part, []) if alike else [] for part in KINDS}
 
 
-def timed(name: str, suite: Suite, small: bool) -> Iterator[Row | Peak | Reading]:
+def timed(name, suite, small):
     """The rows of a suite, each comparison timed before the next is made."""
     for one in suite:
         for row in one.rows(small) if isinstance(one, Comparison) else [one]:
             yield replace(row, suite=name)
 
 
-def report(found: Sequence[Row | Peak | Reading], out: Path, card: bool) -> None:
+def report(found, out, card):
     """The tables, what holds back the rows that miss their goal, and where the record is."""
     rows, peaks = ([one for one in found if isinstance(one, kind)] for kind in (Row, Peak))
     if rows:
@@ -169,7 +169,7 @@ def report(found: Sequence[Row | Peak | Reading], out: Path, card: bool) -> None
     print(f"The record is {out}. To put it into the book: python -m tests.benchmarks{more} --publish")
 
 
-def publish(record: Path, target: Path, suites: Sequence[str]) -> Path:
+def publish(record, target, suites):
     """Copy ``record`` to ``target`` if every one of ``suites`` ran at full size and no result disagrees.
 
     Raises :class:`PublishError` otherwise, and leaves ``target`` as it was.

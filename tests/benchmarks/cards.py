@@ -3,10 +3,7 @@
 A suite takes ``small`` and a device, so that its code runs on a CPU, too: there it measures nothing of a card.
 """
 
-from collections.abc import Callable, Iterator
-
 import torch
-from torch import Tensor
 
 import isonb
 from tests.benchmarks import measures, peers, training
@@ -14,36 +11,32 @@ from tests.benchmarks.harness import Comparison, Peak, Peer, gaussian, gradient_
 from tests.benchmarks.memory import h0_error
 
 CARD_MB = 2000.0
-LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
-    "IsoScore loss": isonb.IsoScoreLoss(),
-    "I-STAR": isonb.IStarLoss(),
-    "CosReg": isonb.CosRegLoss(),
-}
+LOSSES = {"IsoScore loss": isonb.IsoScoreLoss(), "I-STAR": isonb.IStarLoss(), "CosReg": isonb.CosRegLoss()}
 
 
-def stars(small: bool, device: str) -> Iterator[Comparison]:
+def stars(small, device):
     shrinkage = measures.shrinkage_matrix(16 if small else 768).to(device)
     return (measures.star(n, shrinkage) for n in ((8,) if small else (64, 256, 4096, 53_000)))
 
 
-def uniformity(small: bool, device: str) -> Iterator[Comparison]:
+def uniformity(small, device):
     """RBF uniformity against one whole product, and where they fit against the pairs of pdist."""
     for n, d in ((40, 8),) if small else ((1024, 384), (8192, 384)):
         fitting = [measures.WHOLE, measures.ALL_PAIRS] if n * n * d <= measures.PAIRS else [measures.WHOLE]
         yield measures.uniformity(n, d, dict.fromkeys(fitting), device)
 
 
-def two_nn(small: bool, device: str) -> Iterator[Comparison]:
+def two_nn(small, device):
     yield measures.two_nn(*((100, 8) if small else (5000, 768)), device=device)
 
 
-def h0(small: bool, device: str) -> Iterator[Comparison]:
+def h0(small, device):
     """H0 on the card against the fastest library on the CPU, the way to the CPU included."""
     for shape in ((2, 12, 3),) if small else ((32, 64, 768), (1, 2048, 768)):
         yield measures.h0(gaussian(*shape, device=device), "H0", peers.barcodes("giotto-ph"), {})
 
 
-def graphs(small: bool, device: str) -> Iterator[Comparison]:
+def graphs(small, device):
     """Losses compiled into one graph, on a card with CUDA graphs, against the same uncompiled."""
     options = {"mode": "reduce-overhead"} if device == "cuda" else {"backend": "eager"}
     x = gaussian(*((16, 8) if small else (2048, 256)), device=device)
@@ -53,7 +46,7 @@ def graphs(small: bool, device: str) -> Iterator[Comparison]:
         yield Comparison(f"{name} forward+backward, compiled", size_of(x), ours, [peer], 1e-3)
 
 
-def half(small: bool, device: str) -> Iterator[Comparison]:
+def half(small, device):
     """bfloat16 points, computed in float32: as near to float64 as float32 points, and what raising them costs."""
     x = gaussian(*((16, 8) if small else (16_384, 768)), device=device).bfloat16()
     wide = x.float()
@@ -62,7 +55,7 @@ def half(small: bool, device: str) -> Iterator[Comparison]:
     yield Comparison("IsoScore of bfloat16", size_of(x), lambda: isonb.isoscore(x), [peer], 1e-4)
 
 
-def memory(small: bool, device: str) -> Iterator[Peak]:
+def memory(small, device):
     """What H0 of a large cloud takes on the card beside its input."""
     x, mb = gaussian(*((60, 8) if small else (100_000, 768)), device=device), 0.0
     if device == "cuda":
@@ -75,7 +68,7 @@ def memory(small: bool, device: str) -> Iterator[Peak]:
     yield Peak("H0 barcode on a card", size_of(x), mb, CARD_MB, h0_error(x, found), 1e-4, limit)
 
 
-CARD_SUITES: dict[str, Callable[[bool, str], Iterator[Comparison | Peak]]] = {
+CARD_SUITES = {
     "card_h0": h0,
     "card_isoscore_star": stars,
     "card_uniformity": uniformity,

@@ -2,11 +2,9 @@
 
 import importlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import torch
-from torch import Tensor
 
 import isonb
 from isonb.losses.sigreg import random_directions, sigreg_penalty
@@ -18,10 +16,9 @@ from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient
 from tests.benchmarks.training import published_selection, topological_lengths
 
 GOAL = 0.8  # of a peer's speed, the least that a public function should have
-Sizes = Sequence[tuple[int, int]]
 
 
-def queries(small: bool) -> Iterator[Comparison]:
+def queries(small):
     """The ten nearest rows of a corpus to one query, to some and to many."""
     sizes = ((3, 40, 8),) if small else ((1, 10_000, 384), (32, 20_000, 384), (100, 20_000, 384), (1000, 100_000, 384))
     for m, n, d in sizes:
@@ -34,7 +31,7 @@ def queries(small: bool) -> Iterator[Comparison]:
         plain = partial(peers.nearest_by_cdist, q, corpus, 10)
         others.append(Peer("torch.cdist and topk", plain, relative_error(ours()[0], plain()), GOAL))
 
-        def pieces(q: Tensor = q, corpus: Tensor = corpus) -> list[Piece]:
+        def pieces(q=q, corpus=corpus):
             return [
                 Piece("product", lambda: q @ corpus.T, True),
                 Piece("all calls, on three points", lambda: isonb.knn_queries(q[:1], corpus[:3], 3)),
@@ -43,29 +40,19 @@ def queries(small: bool) -> Iterator[Comparison]:
         yield Comparison("neighbours of queries", f"{m} in {size_of(corpus)}", ours, others, 1e-3, 3, pieces)
 
 
-def of_clouds(
-    what: str,
-    ours: Callable[..., Tensor],
-    theirs: Callable[..., Tensor],
-    name: str,
-    sizes: Sizes,
-    *,
-    both: bool = False,
-) -> Iterator[Comparison]:
+def of_clouds(what, ours, theirs, name, sizes, count=1):
     """A function of one cloud, or of two, against other code for the same; with its gradient where it is a loss."""
     for n, d in sizes:
-        clouds = [gaussian(n, d, seed=seed, mean=0.1) for seed in range(2 if both else 1)]
+        clouds = [gaussian(n, d, seed=seed, mean=0.1) for seed in range(count)]
         error = relative_error(ours(*clouds), theirs(*(x.double() for x in clouds)))
         calls = [partial(f, *clouds) for f in (ours, theirs)]
-        if what.endswith("forward+backward"):
-            calls = [_slope(f, clouds) for f in (ours, theirs)]
+        if what.endswith("forward+backward"):  # the gradient by the first cloud
+            calls = [gradient_of(lambda x, f=f, rest=clouds[1:]: f(x, *rest), clouds[0]) for f in (ours, theirs)]
         pieces = partial(pieces_of, what, ours, theirs, clouds, [x[:24, :24] for x in clouds])
         yield Comparison(what, size_of(clouds[0]), calls[0], [Peer(name, calls[1], error, GOAL)], 1e-3, 5, pieces)
 
 
-def pieces_of(
-    what: str, ours: Callable[..., object], theirs: Callable[..., object], x: Sequence[Tensor], few: Sequence[Tensor]
-) -> list[Piece]:
+def pieces_of(what, ours, theirs, x, few):
     """Calls and checks whatever the size, the look at every number, and what the row of that name does beside."""
     wide = [cloud.double() for cloud in x]
     exact = [
@@ -84,10 +71,9 @@ def pieces_of(
 EXACT = {"partition score", "LiDAR", "NC1", "negative count"}
 """Rows whose definition is computed in float64, so that what is small is told from rounding."""
 
-Steps = Mapping[str, Callable[..., object]]
-NEAREST: Steps = {"neighbours by exact differences": lambda x: isonb.knn(x, 20)}
-MEAN: Steps = {"mean about a row": mean_row, "a subtraction": lambda x: x - x[0]}
-STEPS: Mapping[str, Steps] = {
+NEAREST = {"neighbours by exact differences": lambda x: isonb.knn(x, 20)}
+MEAN = {"mean about a row": mean_row, "a subtraction": lambda x: x - x[0]}
+STEPS = {
     "centring": {"moved by a row, then by the mean": center_rows},
     "ZeroMean": MEAN,
     "mean translation": MEAN,
@@ -101,44 +87,36 @@ STEPS: Mapping[str, Steps] = {
 """Of rows in which we do more than the lines beside us: those steps alone."""
 
 
-def _slope(function: Callable[..., Tensor], clouds: Sequence[Tensor]) -> Callable[[], Tensor]:
-    """The gradient by the first cloud."""
-    return gradient_of(lambda x: function(x, *clouds[1:]), clouds[0])
-
-
-def plain(small: bool) -> Iterator[Comparison]:
+def plain(small):
     """Measures and losses beside the lines of torch that one would write."""
-    few: Sizes = ((12, 8),) if small else ((64, 768), (4096, 768))
-    many: Sizes = ((40, 8),) if small else ((1000, 64), (4096, 768))
-    yield from of_clouds("mean cosine", isonb.mean_cosine, peers.mean_cosine, "two lines of torch", few)
-    yield from of_clouds(
-        "CosReg forward+backward", isonb.cosine_penalty, peers.cosine_penalty, "two lines of torch", few
-    )
-    yield from of_clouds(
-        "IsoScore forward+backward", isonb.isoscore, peers.closed_isoscore, "closed form in torch", few
-    )
-    alignment = "alignment forward+backward"
-    yield from of_clouds(alignment, isonb.alignment, peers.alignment, "one line of torch", few, both=True)
-    yield from of_clouds("linear CKA", isonb.cka, peers.cka, "products in torch", few, both=True)
-    yield from of_clouds("partition score", isonb.partition_score, peers.partition, "X'X and eigh in torch", many)
+    few = ((12, 8),) if small else ((64, 768), (4096, 768))
+    many = ((40, 8),) if small else ((1000, 64), (4096, 768))
     slices, sizes = (16, few) if small else (1024, ((64, 768), (1024, 768)))
     drawn = {d: random_directions(d, slices, seed=0) for d in (24, few[0][1], few[0][1] // 2)}
     ours = lambda x: sigreg_penalty(x, drawn[x.shape[1]])  # noqa: E731
     theirs = lambda x: peers.sigreg(x, drawn[x.shape[1]].to(x))  # noqa: E731
-    yield from of_clouds("SIGReg forward+backward", ours, theirs, "as published, 17 nodes", sizes)
-    for what, pair in peers.LOSS_LINES.items():
-        yield from of_clouds(what, *pair, "lines of torch", few)
+    for row in (
+        ("mean cosine", isonb.mean_cosine, peers.mean_cosine, "two lines of torch", few),
+        ("CosReg forward+backward", isonb.cosine_penalty, peers.cosine_penalty, "two lines of torch", few),
+        ("IsoScore forward+backward", isonb.isoscore, peers.closed_isoscore, "closed form in torch", few),
+        ("alignment forward+backward", isonb.alignment, peers.alignment, "one line of torch", few, 2),
+        ("linear CKA", isonb.cka, peers.cka, "products in torch", few, 2),
+        ("partition score", isonb.partition_score, peers.partition, "X'X and eigh in torch", many),
+        ("SIGReg forward+backward", ours, theirs, "as published, 17 nodes", sizes),
+        *((what, *pair, "lines of torch", few) for what, pair in peers.LOSS_LINES.items()),
+    ):
+        yield from of_clouds(*row)
 
 
-def lines(small: bool) -> Iterator[Comparison]:
+def lines(small):
     """Every other function of a cloud, of token matrices or of bars, beside the plain lines of its definition."""
-    clouds: Sizes = ((30, 16),) if small else ((64, 768), (1000, 384))
+    clouds = ((30, 16),) if small else ((64, 768), (1000, 384))
     for what, (ours, theirs) in peers.LINES.items():
         yield from of_clouds(what, ours, theirs, "lines of torch", clouds)
     tokens = gaussian(*((3, 7, 8) if small else (32, 64, 768)), mean=0.1)
     bars = isonb.h0_barcode(gaussian(*((9, 4) if small else (512, 64))))
-    features = "prominent bars", lambda s: s[isonb.prominent_bars(s)].sum(), lambda s: published_selection(s).sum()
-    bar_lines = peers.BAR_LINES | {features[0]: features[1:]}
+    features = lambda s: s[isonb.prominent_bars(s)].sum(), lambda s: published_selection(s).sum()
+    bar_lines = peers.BAR_LINES | {"prominent bars": features}
     for x, table in ((tokens, peers.TOKEN_LINES), (bars, bar_lines)):
         for what, (ours, theirs) in table.items():
             error = relative_error(ours(x), theirs(x.double()))
@@ -148,7 +126,7 @@ def lines(small: bool) -> Iterator[Comparison]:
             yield Comparison(what, size_of(x), partial(ours, x), [peer], 1e-3, 5, pieces)
 
 
-def containers(small: bool) -> Iterator[Comparison]:
+def containers(small):
     """What holds something: diagrams, layers, fitted state, covariances of a model; beside the least that has to be
     done for it, which is a floor.
     """
@@ -158,64 +136,52 @@ def containers(small: bool) -> Iterator[Comparison]:
     arrays = [torch.stack(part, 1).numpy() for part in barcode]
     states = list(gaussian(4, n, 2, d))
 
-    def refreshed() -> Tensor:
+    def refreshed():
         return isonb.ShrinkageCovariance(forward=lambda model, one: ([one, one], None)).refresh(layer, states)
 
-    def trained(steps: int = 4) -> Tensor:
+    def trained(steps=4):
         flow = isonb.fit_flow(x[: 32 * steps], flow=isonb.GlowFlow(d, levels=1, seed=0))
         return flow.bits_per_dimension(x[:32]).detach()
 
     flow = isonb.GlowFlow(d, levels=1, seed=0)
     flow.begin(x[:32])
 
-    def slopes(steps: int = 4) -> None:
+    def slopes(steps=4):
         for part in x[: 32 * steps].split(32):
             torch.autograd.grad(flow.bits_per_dimension(part), list(flow.parameters()))
 
     folder = tempfile.TemporaryDirectory()
     isonb.Whitening(2).fit(gaussian(6 * d, d)).save(folder.name)
     load_file = importlib.import_module("safetensors.torch").load_file
-    hidden = (
-        [gaussian(2, 9, 16, seed=k) for k in range(7)] if small else [gaussian(8, 32, d, seed=k) for k in range(13)]
-    )
+    shape, layers = ((2, 9, 16), 7) if small else ((8, 32, d), 13)
+    hidden = [gaussian(*shape, seed=k) for k in range(layers)]
     windows = torch.stack(hidden[:5], -1).flatten(0, 1)
     two = torch.tensor(1.0), torch.tensor(2.0)
     rows = torch.cat(states).flatten(0, -2)
-    cases: dict[str, tuple[Callable[[], object], str, Callable[[], object]]] = {
-        "diagrams from arrays": (
-            lambda: isonb.from_diagrams(arrays),
-            "a copy of the arrays",
-            lambda: [torch.tensor(a) for a in arrays],
-        ),
-        "diagrams to arrays": (
-            lambda: isonb.to_diagrams(barcode),
-            "a stack of both",
-            lambda: [torch.stack(b, 1).numpy() for b in barcode],
-        ),
+    copied = lambda: [torch.tensor(a) for a in arrays]  # noqa: E731
+    stacked = lambda: [torch.stack(b, 1).numpy() for b in barcode]  # noqa: E731
+    loaded = lambda: load_file(f"{folder.name}/weights.safetensors")  # noqa: E731
+    decomposed = lambda: [torch.linalg.qr(windows) for _ in hidden[4:]]  # noqa: E731
+    moments = lambda: [Piece("moments of the states", lambda: isonb.Moments().update(rows), True)]  # noqa: E731
+    same = {  # code for the same
         "IsotropyLayer": (lambda: layer(x), "nn.Linear", lambda: layer.linear(x)),
-        "JointLoss": (lambda: joint(*two), "two products", lambda: 0.5 * two[0] * 2 + 0.5 * two[1] / 2),
         "shrinkage covariance of a model": (
             refreshed,
             "torch.cov",
             lambda: torch.cov(torch.cat(states).flatten(0, -2).T),
         ),
-        "BERT-flow, four steps": (trained, "forward and backward alone", slopes),
-        "fitted transform from its folder": (
-            lambda: isonb.load_transform(folder.name),
-            "safetensors alone",
-            lambda: load_file(f"{folder.name}/weights.safetensors"),
-        ),
-        "SBERT-WK": (
-            lambda: isonb.sbert_wk(hidden),
-            "its QR decompositions",
-            lambda: [torch.linalg.qr(windows) for _ in hidden[4:]],
-        ),
     }
-    for what, (ours, name, theirs) in cases.items():
-        other = name in ("nn.Linear", "torch.cov")  # code for the same; the others are floors
-        pieces = lambda: [Piece("moments of the states", lambda: isonb.Moments().update(rows), True)]  # noqa: E731
-        peer = Peer(name, theirs, 0.0, GOAL if other else None, not other)
-        yield Comparison(what, size_of(x), ours, [peer], 0.0, 5, pieces if name == "torch.cov" else tuple)
+    floors = {
+        "diagrams from arrays": (lambda: isonb.from_diagrams(arrays), "a copy of the arrays", copied),
+        "diagrams to arrays": (lambda: isonb.to_diagrams(barcode), "a stack of both", stacked),
+        "JointLoss": (lambda: joint(*two), "two products", lambda: 0.5 * two[0] * 2 + 0.5 * two[1] / 2),
+        "BERT-flow, four steps": (trained, "forward and backward alone", slopes),
+        "fitted transform from its folder": (lambda: isonb.load_transform(folder.name), "safetensors alone", loaded),
+        "SBERT-WK": (lambda: isonb.sbert_wk(hidden), "its QR decompositions", decomposed),
+    }
+    for what, (ours, name, theirs) in (same | floors).items():
+        peer = Peer(name, theirs, 0.0, GOAL if what in same else None, what in floors)
+        yield Comparison(what, size_of(x), ours, [peer], 0.0, 5, moments if name == "torch.cov" else tuple)
     if peers.there("torch_topological"):
         ours = lambda: isonb.rips_barcode(x, 0, return_generators=True)[0].diagram[:, 1]  # noqa: E731
         error = relative_error(ours().sort().values, topological_lengths(x).sort().values)
@@ -224,7 +190,7 @@ def containers(small: bool) -> Iterator[Comparison]:
     folder.cleanup()
 
 
-def audits(small: bool) -> Iterator[Comparison]:
+def audits(small):
     """The audit of vectors in memory beside one product of them all."""
     x = gaussian(*((200, 8) if small else (10_000, 384)), mean=0.1)
     error = abs(isonb.audit(x, progress=False).values()["mean cosine"] - float(isonb.mean_cosine(x)))
@@ -234,7 +200,7 @@ def audits(small: bool) -> Iterator[Comparison]:
     yield Comparison("audit of vectors", size_of(x), ours, [peer], 0.01, 3, pieces)
 
 
-def dimension(small: bool) -> Iterator[Comparison]:
+def dimension(small):
     """The maximum-likelihood dimension against scikit-dimension."""
     for n, d in ((60, 8),) if small else ((2000, 3), (2000, 64), (2000, 768)):
         x, others = gaussian(n, d), []
@@ -244,7 +210,7 @@ def dimension(small: bool) -> Iterator[Comparison]:
         yield Comparison("MLE dimension", size_of(x), partial(isonb.mle_dimension, x), others, 1e-3, 5)
 
 
-def transforms(small: bool) -> Iterator[Comparison]:
+def transforms(small):
     """Fitted and applied to the same points, off the origin and of variances from 1 to 1e-4, as embeddings have them.
 
     Peers take float64 where we do: in float32 the whitened covariance of such points is off by 0.003 in torch, by 0.13
@@ -255,7 +221,7 @@ def transforms(small: bool) -> Iterator[Comparison]:
         wide = x.double()
         covariance = wide.T @ wide
 
-        def pieces(x: Tensor = x, wide: Tensor = wide, covariance: Tensor = covariance) -> list[Piece]:
+        def pieces(x=x, wide=wide, covariance=covariance):
             return [
                 Piece("covariance in float64", lambda: gram(wide.mT), True),
                 Piece("eigenvectors in float64", lambda: torch.linalg.eigh(covariance), True),
@@ -263,7 +229,7 @@ def transforms(small: bool) -> Iterator[Comparison]:
             ]
 
         whitened = lambda x=x: isonb.Whitening().fit_transform(x)  # noqa: E731
-        lines: dict[str, Callable[[], Tensor]] = {"torch, float64": lambda x=x: peers.whitened(x.double()).float()}
+        lines = {"torch, float64": lambda x=x: peers.whitened(x.double()).float()}
         if peers.there("sklearn"):
             lines["scikit-learn, float64"] = lambda x=x: torch.from_numpy(peers.sklearn_whitened(x.double().numpy()))
         others = [Peer(name, theirs, peers.unlike(theirs(), whitened()), GOAL) for name, theirs in lines.items()]
@@ -276,7 +242,7 @@ def transforms(small: bool) -> Iterator[Comparison]:
             yield Comparison(what, size_of(x), partial(ours, x), [peer], 1e-3, 3, pieces)
 
 
-SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
+SUITES = {
     "queries": queries,
     "plain": plain,
     "lines": lines,

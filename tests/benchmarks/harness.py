@@ -3,15 +3,13 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import pandas as pd
 import torch
-from torch import Tensor
 
 from isonb_lab.runtime.machine import hardware, versions
 from tests.benchmarks.peers import PACKAGES
@@ -41,8 +39,21 @@ class Piece(NamedTuple):
     needed: bool = False
 
 
+class Judged:
+    """What was measured: what it says of its goal, and ``WRONG`` where results disagree, however fast or small."""
+
+    reached = ""
+
+    @property
+    def verdict(self):
+        return self.reached if self.error <= self.allowed else "WRONG"
+
+    def record(self):
+        return asdict(self) | {"verdict": self.verdict}
+
+
 @dataclass(frozen=True)
-class Row:
+class Row(Judged):
     """One comparison: times of ours and of the peer, the goal for their ratio, and the largest disagreement."""
 
     what: str
@@ -59,29 +70,25 @@ class Row:
     parts: tuple[dict[str, object], ...] = ()  # the pieces of ours as measured, by their least times
 
     @property
-    def ratio(self) -> float:
+    def ratio(self):
         """How many times faster than the peer, by least times; for a yardstick, how many times its cost."""
         ours, theirs = min(self.ours), min(self.theirs)
         return ours / theirs if self.yardstick else theirs / ours
 
     @property
-    def verdict(self) -> str:
-        """Whether the goal is reached; a row whose results disagree is wrong, however fast."""
-        if not self.error <= self.allowed:
-            return "WRONG"
+    def reached(self):
         if self.goal is None:
             return ""
-        reached = self.ratio <= self.goal if self.yardstick else self.ratio >= self.goal
-        return "reached" if reached else "missed"
+        return "reached" if (self.ratio <= self.goal if self.yardstick else self.ratio >= self.goal) else "missed"
 
-    def record(self) -> dict[str, object]:
-        told = {key: value for key, value in asdict(self).items() if key not in ("ours", "theirs")}
-        told |= {"ours_ms": min(self.ours), "peer_ms": min(self.theirs), "ratio": self.ratio, "verdict": self.verdict}
-        return told | {"ours_rounds_ms": self.ours, "peer_rounds_ms": self.theirs}
+    def record(self):
+        entry = super().record()
+        rounds = {"ours_rounds_ms": entry.pop("ours"), "peer_rounds_ms": entry.pop("theirs")}
+        return entry | {"ours_ms": min(self.ours), "peer_ms": min(self.theirs), "ratio": self.ratio} | rounds
 
 
 @dataclass(frozen=True)
-class Peak:
+class Peak(Judged):
     """The memory that one call needs beside its input, and the bound for it."""
 
     what: str
@@ -94,18 +101,12 @@ class Peak:
     suite: str = ""
 
     @property
-    def verdict(self) -> str:
-        """Whether it stays within the bound; a wrong result is wrong, however small."""
-        if not self.error <= self.allowed:
-            return "WRONG"
+    def reached(self):
         return "reached" if self.mb <= self.bound_mb else "missed"
-
-    def record(self) -> dict[str, object]:
-        return asdict(self) | {"verdict": self.verdict}
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Judged):
     """What is measured with no peer beside it, as a line of a table: values by column, and how wrong the result is."""
 
     values: dict[str, object]
@@ -113,11 +114,7 @@ class Reading:
     allowed: float = 0.0
     suite: str = ""
 
-    @property
-    def verdict(self) -> str:
-        return "" if self.error <= self.allowed else "WRONG"
-
-    def record(self) -> dict[str, object]:
+    def record(self):
         return self.values | {"error": self.error, "suite": self.suite, "verdict": self.verdict}
 
 
@@ -136,30 +133,17 @@ class Comparison:
     least: float = 0.02
     clock: Callable[[], float] = time.process_time  # on one thread that of an idle core, whoever else is at work
 
-    def rows(self, small: bool = False) -> list[Row]:
+    def rows(self, small=False):
         """Timed; of the smallest sizes one call each, which measures nothing."""
         pieces, peers = list(self.pieces()), list(self.peers)
         calls = [self.ours, *(peer.call for peer in peers), *(piece.call for piece in pieces)]
-        ours, *rest = taken(
-            *calls, rounds=1 if small else self.rounds, least=0.0 if small else self.least, clock=self.clock
-        )
+        effort = {"rounds": 1, "least": 0.0} if small else {"rounds": self.rounds, "least": self.least}
+        ours, *rest = taken(*calls, clock=self.clock, **effort)
         spent = zip(pieces, rest[len(peers) :], strict=True)
         parts = tuple({"what": piece.what, "ms": min(times), "needed": piece.needed} for piece, times in spent)
+        about = {"allowed": self.allowed, "limit": self.limit, "parts": parts}
         return [
-            Row(
-                self.what,
-                self.size,
-                p.name,
-                ours,
-                theirs,
-                p.goal,
-                p.error,
-                self.allowed,
-                p.floor,
-                self.limit,
-                "",
-                parts,
-            )
+            Row(self.what, self.size, p.name, ours, theirs, p.goal, p.error, yardstick=p.floor, **about)
             for p, theirs in zip(peers, rest, strict=False)
         ]
 
@@ -168,9 +152,7 @@ KINDS = {"rows": Row, "memory": Peak, "readings": Reading}
 """The lists of a record, and what stands in each."""
 
 
-def taken(
-    *functions: Call, rounds: int = 7, least: float = 0.0, clock: Callable[[], float] = time.process_time
-) -> list[Times]:
+def taken(*functions, rounds=7, least=0.0, clock=time.process_time):
     """Milliseconds per call of each function in each of ``rounds`` turns: load of other processes meets all alike.
 
     Calls are repeated until a turn lasts ``least`` seconds. With ``least=0`` nothing is warmed up or repeated. There
@@ -188,7 +170,7 @@ def taken(
         repeats[i] = max(1, int(least / max(spent, 1e-7)))
         turn += repeats[i] * spent
     rounds = min(rounds, max(3, int(LONGEST / turn))) if turn else rounds
-    found: list[list[float]] = [[] for _ in functions]
+    found = [[] for _ in functions]
     for _ in range(rounds):
         for i, function in enumerate(functions):
             start = clock()
@@ -200,21 +182,21 @@ def taken(
     return [tuple(times) for times in found]
 
 
-def gaussian(*shape: int, seed: int = 0, mean: float = 0.0, device: str = "cpu") -> Tensor:
+def gaussian(*shape, seed=0, mean=0.0, device="cpu"):
     """Seeded standard normal points."""
     return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(device)
 
 
-def size_of(x: Tensor) -> str:
+def size_of(x):
     return " x ".join(map(str, x.shape))
 
 
-def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Callable[[], Tensor]:
+def gradient_of(function, x):
     x = x.detach().requires_grad_()
     return lambda: torch.autograd.grad(function(x), x)[0]
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows):
     """The rows as a table of fixed columns, least times and medians in milliseconds."""
     told = {
         "what": [row.what for row in rows],
@@ -232,7 +214,7 @@ def table(rows: Sequence[Row]) -> str:
     return pd.DataFrame(told).to_string(index=False)
 
 
-def limits(rows: Iterable[Row | Peak | Reading]) -> str:
+def limits(rows):
     """A line for each comparison that misses its goal: shares of what ours is made of, else the limit as named."""
     lines = []
     for row in (row for row in rows if row.verdict == "missed"):
@@ -241,7 +223,7 @@ def limits(rows: Iterable[Row | Peak | Reading]) -> str:
     return "\n".join(["Goals missed, and what the limit is:", *dict.fromkeys(lines)]) if lines else ""
 
 
-def surroundings() -> dict[str, object]:
+def surroundings():
     """What it is measured on: versions, processor, memory, and how busy the machine is; no names, folders or dates."""
     found, installed = hardware(), versions(PACKAGES)
     told = {key: found[key] for key in ("threads", "cores", "memory_gib", "system", "machine")}
@@ -256,7 +238,7 @@ def surroundings() -> dict[str, object]:
     }
 
 
-def write(parts: Mapping[str, object], about: dict[str, object], path: Path) -> None:
+def write(parts, about, path):
     """The rows by kind and what they were measured on, as JSON: numbers with six digits, and null for infinity."""
     text = json.dumps(about | dict(parts))
     short = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.6g}"), parse_constant=lambda _: None)

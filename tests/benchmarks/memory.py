@@ -7,12 +7,9 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
 import isonb
 from tests.benchmarks.harness import Peak, Reading, gaussian, relative_error
@@ -22,7 +19,7 @@ BOUND_MB = 1000.0
 SAMPLE = 64  # points whose nearest neighbours are looked up to check a tree; of a search a quarter
 
 
-def peak_mb() -> float:
+def peak_mb():
     """The largest resident size of this process so far.
 
     Linux hands the parent's peak down to the number that getrusage gives a child, so /proc is asked where there is one.
@@ -34,7 +31,7 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def h0_error(x: Tensor, found: tuple[Tensor, Tensor]) -> float:
+def h0_error(x, found):
     """Largest relative error of edges that every minimum spanning tree has: from a point to its nearest neighbour.
 
     Infinite if one of them is missing, or if the edges don't join all points.
@@ -54,31 +51,31 @@ def h0_error(x: Tensor, found: tuple[Tensor, Tensor]) -> float:
     return worst
 
 
-def uniformity_error(x: Tensor, found: Tensor) -> float:
+def uniformity_error(x, found):
     """Relative error of the value against float64, all pairs, strip by strip."""
     unit, n = torch.nn.functional.normalize(x.detach().double(), dim=-1), len(x)
     total = sum(float((part @ unit.T).mul_(4).sub_(4).exp_().sum()) for part in unit.split(512))
     return abs(float(found) / math.log((total - n) / (n * (n - 1))) - 1)
 
 
-def with_gradient(x: Tensor) -> Tensor:
+def with_gradient(x):
     value = isonb.rbf_uniformity(x.requires_grad_())
     value.backward()
     return value.detach()
 
 
-def knn_error(x: Tensor, found: tuple[Tensor, Tensor]) -> float:
+def knn_error(x, found):
     """Of a few rows, against all differences in float64."""
     rows, exact = torch.arange(0, len(x), max(1, 4 * len(x) // SAMPLE)), x.double()
     away = torch.stack([(exact - exact[i]).norm(dim=-1) for i in rows])
     return relative_error(found[0][rows], away.sort(-1).values[:, 1 : found[0].shape[1] + 1])
 
 
-def audit_error(x: Tensor, found: Any) -> float:
+def audit_error(x, found):
     return abs(found.values()["mean cosine"] - float(isonb.mean_cosine(x)))
 
 
-CALLS: dict[str, tuple[Callable[[Tensor], Any], Callable[..., float], float]] = {
+CALLS = {
     "k nearest neighbours": (lambda x: isonb.knn(x, 10), knn_error, 1e-4),
     "H0 barcode": (lambda x: isonb.h0_barcode(x, return_edges=True), h0_error, 1e-4),
     "audit of vectors": (lambda x: isonb.audit(x, progress=False), audit_error, 0.01),
@@ -87,12 +84,12 @@ CALLS: dict[str, tuple[Callable[[Tensor], Any], Callable[..., float], float]] = 
 """What is called, how wrong the result is, and how wrong it may be."""
 
 
-def size_mb(x: Tensor) -> float:
+def size_mb(x):
     """Megabytes of the points. While they were made a second copy was there, which the peak before a call has too."""
     return x.numel() * x.element_size() / 1e6
 
 
-def measured(name: str, n: int, d: int) -> dict[str, float]:
+def measured(name, n, d):
     """In this process: CPU seconds of one call, what it adds to the peak, and how wrong it is."""
     torch.set_num_threads(1)
     call, error, _ = CALLS[name]
@@ -104,16 +101,13 @@ def measured(name: str, n: int, d: int) -> dict[str, float]:
     return {"seconds": seconds, "mb": peak_mb() - before + size_mb(x), "error": error(x, found)}
 
 
-def apart(name: str, n: int, d: int) -> dict[str, float]:
+def apart(name, n, d):
     """The same in a process of its own."""
     command = [sys.executable, "-W", "ignore", "-m", __name__, name, str(n), str(d)]
-    found: dict[str, float] = json.loads(
-        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    )
-    return found
+    return json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
 
 
-def peaks(small: bool) -> Iterator[Peak]:
+def peaks(small):
     """What the largest calls take beside their input."""
     n = 1500 if small else 20_000
     limits = {
@@ -133,7 +127,7 @@ def peaks(small: bool) -> Iterator[Peak]:
         yield Peak(name, f"{n} x {d}", found["mb"], BOUND_MB, found["error"], CALLS[name][2], limit)
 
 
-def growth(small: bool) -> Iterator[Reading]:
+def growth(small):
     """Each call of twice as many rows each time."""
     d = 16 if small else 384
     for name in list(CALLS)[:3]:

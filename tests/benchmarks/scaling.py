@@ -1,12 +1,9 @@
 """What a loss sends to a card, and what trees of boxes do."""
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 from unittest import mock
 
 import torch
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import isonb
@@ -20,18 +17,18 @@ class Sent(TorchDispatchMode):
 
     WAITS = ("_local_scalar_dense", "nonzero", "_unique2", "equal", "masked_select", "_linalg_svd", "_linalg_eigh")
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.count: Counter[str] = Counter()
+        self.count = Counter()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func.overloadpacket.__name__
         self.count["waits"] += name in self.WAITS
         self.count["operators"] += not func.is_view and name not in ("detach", "empty")
         return func(*args, **(kwargs or {}))
 
 
-def losses(d: int) -> dict[str, tuple[Any, tuple[Tensor, ...]]]:
+def losses(d):
     labels = torch.arange(64) % 2
     return {
         "I-STAR": (isonb.IStarLoss(), (torch.eye(d),)),
@@ -46,7 +43,7 @@ def losses(d: int) -> dict[str, tuple[Any, tuple[Tensor, ...]]]:
     }
 
 
-def kernels(small: bool) -> Iterator[Reading]:
+def kernels(small):
     """Operators of a loss with its gradient as a card gets them, counted on the CPU: no compiled loops, no checks."""
     x = gaussian(64, 16 if small else 768)
     for name, (loss, rest) in losses(x.shape[1]).items():
@@ -67,12 +64,12 @@ def kernels(small: bool) -> Iterator[Reading]:
         yield Reading(values | {"compiled": whole}, error, 1e-3)
 
 
-def boxes(small: bool) -> Iterator[Comparison]:
+def boxes(small):
     """Neighbours in few dimensions by a kd-tree, where the table of ways takes one, beside the product."""
     for d in (3,) if small else (2, 3, 5):
         x = gaussian(600 if small else 10_000, d)
 
-        def by_product(x: Tensor = x) -> tuple[Tensor, Tensor]:
+        def by_product(x=x):
             with mock.patch.object(dispatch, "BOXES", {}):
                 return isonb.knn(x, 10)
 

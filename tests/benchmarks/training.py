@@ -4,10 +4,9 @@ import copy
 import dataclasses
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +16,7 @@ from isonb.barcodes.trees import spanning_tree
 from isonb.numerics.distances import edge_length_grad, lengths_between
 from isonb.numerics.products import gram
 from isonb_lab.engines.finetune import prepare
-from isonb_lab.engines.stages import EVALUATED, Finetuning
+from isonb_lab.engines.stages import EVALUATED
 from isonb_lab.engines.trainer import train
 from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
 from tests.benchmarks.measures import shrinkage_matrix
@@ -27,12 +26,12 @@ Penalty = Callable[[Sequence[Tensor]], Tensor | float]
 Transform = Callable[[Tensor], Tensor]
 
 
-def entropy(bars: Tensor) -> Tensor:
+def entropy(bars):
     shares = bars / bars.sum()
     return -(shares * shares.log()).sum()
 
 
-def published_selection(bars: Tensor) -> Tensor:
+def published_selection(bars):
     """The feature selection of Atienza et al. as published, one bar at a time, pass after pass: the kept bars."""
     ordered = bars.sort(descending=True).values
     longest, shortest, middle = ordered[0], ordered[-1], ordered[1:-1]
@@ -54,7 +53,7 @@ def published_selection(bars: Tensor) -> Tensor:
             return torch.cat([longest[None], middle])
 
 
-def gudhi_lengths(x: Tensor) -> Tensor:
+def gudhi_lengths(x):
     """H0 bar lengths by gudhi's generators, recomputed from the points so that gradients flow."""
     import gudhi
 
@@ -64,7 +63,7 @@ def gudhi_lengths(x: Tensor) -> Tensor:
     return (x[generators[:, 1]] - x[generators[:, 2]]).norm(dim=-1)
 
 
-def topological_lengths(x: Tensor) -> Tensor:
+def topological_lengths(x):
     from torch_topological.nn import VietorisRipsComplex
 
     return VietorisRipsComplex(dim=0)(x)[0].diagram[:, 1]
@@ -77,11 +76,11 @@ LENGTHS = {
 """Name of a peer: the module it needs, bar lengths by it, and the goals for selected and for all bars."""
 
 
-def entropy_loss(small: bool) -> Iterator[Comparison]:
+def entropy_loss(small):
     """Persistent entropy of 64 [CLS]-sized vectors, forward and backward."""
     x = gaussian(*((12, 8) if small else (64, 768)))
 
-    def pieces() -> list[Piece]:
+    def pieces():
         edges = spanning_tree(x)[0]
         lengths = lengths_between(x, edges)
         return [
@@ -102,7 +101,7 @@ def entropy_loss(small: bool) -> Iterator[Comparison]:
         yield Comparison(what, size_of(x), ours, others, 1e-3, pieces=pieces)
 
 
-def soft_decay_pieces(x: Tensor) -> list[Piece]:
+def soft_decay_pieces(x):
     """Of both directions: the Gram and its eigenvectors in float64, and four products of the size of the Gram.
 
     The four are the result, the slope in the eigenvectors, and two that bring it back. In float32 the Gram would lose
@@ -118,11 +117,11 @@ def soft_decay_pieces(x: Tensor) -> list[Piece]:
     ]
 
 
-def soft_decay(small: bool, device: str = "cpu") -> Iterator[Comparison]:
+def soft_decay(small, device="cpu"):
     for shape, goal in (((2, 6, 12), 1.0),) if small else (((32, 64, 768), 2.0), ((8, 128, 768), 3.0)):
         x, weight = gaussian(*shape, device=device), gaussian(*shape, seed=1, device=device)
 
-        def weighted(function: Callable[[Tensor, float], Tensor], weight: Tensor = weight) -> Transform:
+        def weighted(function, weight=weight):
             return lambda z: (function(z, -0.2) * weight.to(z.dtype)).sum()
 
         ours, theirs = (gradient_of(weighted(function), x) for function in (isonb.soft_decay, soft_decay_by_svd))
@@ -138,7 +137,7 @@ ON_CPU = (4, 256, 4, 32, 64, 1.10)
 ON_CARD = (12, 768, 12, 32, 128, 1.05)  # as BERT base, whose steps run under autocast to bfloat16
 
 
-def step_overhead(small: bool, device: str = "cpu") -> Iterator[Comparison]:
+def step_overhead(small, device="cpu"):
     """The share of each regulariser in one training step: of a small encoder on the CPU, of a BERT base on a card."""
     from transformers import BertConfig, BertModel
 
@@ -153,11 +152,11 @@ def step_overhead(small: bool, device: str = "cpu") -> Iterator[Comparison]:
     labels = (torch.arange(batch) % 2).to(device)
     mask = torch.ones_like(ids)
 
-    def states() -> Sequence[Tensor]:
+    def states():
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             return model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
 
-    def step(penalty: Penalty, transform: Transform) -> None:
+    def step(penalty, transform):
         optimiser.zero_grad(set_to_none=True)
         found = states()
         loss = torch.nn.functional.cross_entropy(head(transform(found[-1])[:, 0].float()), labels)
@@ -166,7 +165,7 @@ def step_overhead(small: bool, device: str = "cpu") -> Iterator[Comparison]:
 
     kept = [state.detach().requires_grad_() for state in states()]
 
-    def alone(penalty: Penalty, transform: Transform) -> None:
+    def alone(penalty, transform):
         (transform(kept[-1]).sum() + penalty(kept)).backward()
 
     cases = step_cases(width, labels, mask)
@@ -180,14 +179,14 @@ def step_overhead(small: bool, device: str = "cpu") -> Iterator[Comparison]:
         yield Comparison(f"training step with {name}", size, ours, [plain], 0.0, pieces=pieces)
 
 
-def step_cases(width: int, labels: Tensor, mask: Tensor) -> dict[str, tuple[Penalty, Transform]]:
+def step_cases(width, labels, mask):
     """Each regulariser as a penalty on the hidden states and a transform of the last."""
     nothing, same = (lambda states: 0.0), (lambda tokens: tokens)
     shrinkage = shrinkage_matrix(width).to(labels.device)
     entropy_loss, istar, cosreg = isonb.PersistentEntropyLoss(), isonb.IStarLoss(weight=1.0), isonb.CosRegLoss()
     decay, isobn = isonb.SoftDecay().to(labels.device), isonb.IsoBN(width).to(labels.device)
 
-    def every_token(states: Sequence[Tensor]) -> Tensor:
+    def every_token(states):
         return torch.cat([state.flatten(0, 1) for state in states[1:]])
 
     return {
@@ -200,13 +199,13 @@ def step_cases(width: int, labels: Tensor, mask: Tensor) -> dict[str, tuple[Pena
     }
 
 
-def by_the_engine(run_: Finetuning, folder: str) -> int:
+def by_the_engine(run_, folder):
     """Train a fresh copy of the model, validate, predict; the number of predictions."""
     fresh = dataclasses.replace(run_, model=copy.deepcopy(run_.model))
     return len(train(fresh, Path(folder), resumable=False, progress=False)[0])
 
 
-def by_the_trainer(run_: Finetuning, folder: str, monitor: bool = False, epochs: int = 1, **penalty: Any) -> int:
+def by_the_trainer(run_, folder, monitor=False, epochs=1, **penalty):
     """The same updates, validation and predictions by transformers alone; or with a penalty, or a monitor."""
     from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments
 
@@ -252,7 +251,7 @@ def by_the_trainer(run_: Finetuning, folder: str, monitor: bool = False, epochs:
 PLAIN = {"group_by_length": False, "track_every": 0, "cloud_examples": 0, "validations": 1, "epochs": 1}
 
 
-def fine_tuning(small: bool) -> Iterator[Comparison]:
+def fine_tuning(small):
     """What the lab's engine adds when nothing is measured, over the generated reviews with ``tiny``, float32."""
     size = {"train_examples": 64, "eval_examples": 48} if small else {"train_examples": 320, "eval_examples": 160}
     given = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "embedded"}
@@ -265,7 +264,7 @@ def fine_tuning(small: bool) -> Iterator[Comparison]:
         ours = lambda: by_the_engine(run_, folder)  # noqa: E731
         yield Comparison(what, rows, ours, [peer], 0.0, 3, limit=limit, least=0.0)
         istar = {"penalty": isonb.IStarLoss(), "points": "tokens", "layers": "all"}
-        cases: dict[str, dict[str, Any]] = {
+        cases = {
             "I-STAR": istar | {"shrinkage_rows": 10_000},
             "I-STAR, three epochs": istar | {"epochs": 3},
             "I-STAR and a running covariance, three epochs": istar | {"epochs": 3, "running_shrinkage": True},

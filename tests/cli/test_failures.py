@@ -80,12 +80,9 @@ class Terminal:
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ISONB_DATA", raising=False)
-    (tmp_path / "mine.py").write_text(METHOD.replace("{wrong}", "points.sum()"))
-    (tmp_path / "grid.yaml").write_text(GRID % "'mine.py:Mine'")
-    return tmp_path
+def here(here):
+    (here / "grid.yaml").write_text(GRID % "'mine.py:Mine'")
+    return here
 
 
 @pytest.mark.slow

@@ -29,21 +29,19 @@ def silent(*args, **kwargs):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, bert):
+def here(here, monkeypatch, bert):
     """A folder of mistakes, the working folder; no run may start."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(here / "cache"))
     for question in ("model_info", "dataset_info"):
         monkeypatch.setattr(huggingface_hub.HfApi, question, silent)
-    monkeypatch.delenv("ISONB_DATA", raising=False)
     monkeypatch.setattr(execution, "SupervisedProcess", lambda *args, **options: pytest.fail("a run was started"))
-    (tmp_path / "file").write_text("")
-    (tmp_path / "data").mkdir()
-    shutil.copytree(bert, tmp_path / "bare", ignore=shutil.ignore_patterns("*.safetensors"))
-    (tmp_path / "grid.yaml").write_text("smoke: {task: english_sentiment, methods: [{name: none}]}\n")
-    (tmp_path / "torn.yaml").write_text("smoke: [unclosed\n")
-    write_record(tmp_path / "runs/records", Record({"task": "x"}, {}))
-    return tmp_path
+    (here / "file").write_text("")
+    (here / "data").mkdir()
+    shutil.copytree(bert, here / "bare", ignore=shutil.ignore_patterns("*.safetensors"))
+    (here / "grid.yaml").write_text("smoke: {task: english_sentiment, methods: [{name: none}]}\n")
+    (here / "torn.yaml").write_text("smoke: [unclosed\n")
+    write_record(here / "runs/records", Record({"task": "x"}, {}))
+    return here
 
 
 @pytest.mark.parametrize(
@@ -124,10 +122,9 @@ def test_other_weights_are_said_before_the_run(here, monkeypatch, capsys):
     calls = []
     monkeypatch.setattr(commands, "execute", lambda job: calls.append(job) or Outcome(job.run_id, "stopped"))
     assert cli.main(["run", "--protocol", "smoke"]) == 130
-    assert (
-        f"other model (00000000 then, {locate.fingerprint_now('tiny')[:8]} now) than in {job.record.relative_to(here)}"
-        in capsys.readouterr().out
-    )
+    now = locate.fingerprint_now("tiny")[:8]
+    said = f"other model (00000000 then, {now} now) than in {job.record.relative_to(here)}"
+    assert said in capsys.readouterr().out
     assert calls[0].run_id != job.run_id
 
 

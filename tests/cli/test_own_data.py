@@ -10,11 +10,7 @@ from isonb.errors import SCREEN
 from isonb_lab.data.own import own_task
 from isonb_lab.sweeps.outcomes import Outcome
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def csv(name, *rows):

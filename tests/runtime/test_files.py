@@ -1,10 +1,14 @@
-"""Files are whole or not there."""
+"""Files are whole or not there; what the machine is."""
 
 import os
+import platform
+from importlib import metadata
 
 import pytest
+import torch
 
 from isonb.runtime.files import DiskError, replace, update
+from isonb_lab.runtime.machine import hardware, versions
 
 
 def test_the_file_and_its_folder_are_made_and_nothing_else(tmp_path):
@@ -39,3 +43,17 @@ def test_what_the_disk_refuses_leaves_the_old_file(tmp_path, monkeypatch):
         replace(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_versions_are_those_installed():
+    result = versions(["numpy", "no-such-package"])
+    assert result == {"python": platform.python_version(), "numpy": metadata.version("numpy"), "no-such-package": None}
+
+
+def test_hardware_is_that_of_this_process():
+    result = hardware()
+    assert list(result) == sorted(result)
+    assert result["threads"] == torch.get_num_threads()
+    assert 1 <= result["cores"] <= os.cpu_count()
+    assert result["cpu"]
+    assert not {os.uname().nodename, os.environ.get("USER")} & set(map(str, result.values()))

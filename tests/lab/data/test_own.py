@@ -29,19 +29,12 @@ SMOKE = {"model": "tiny", "protocol": "smoke", "max_steps": 1, "batch_size": 8, 
 SIMILAR = {"model": "tiny", "protocol": "smoke"}
 SPANS = SMOKE | {"max_length": 32, "doc_stride": 4}
 KEPT, PAIR = ("train", "validation"), ("sentence1", "sentence2")
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def text(number):
     """A sentence with a comma, as free text has."""
     return f"It has {WORDS[number % 5]}, and part {number} has {WORDS[number % 3]}."
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """The working folder; no data are named otherwise."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ISONB_DATA", raising=False)
-    return tmp_path
 
 
 def reviews(path, count=ROWS):
@@ -207,6 +200,11 @@ def lines(*rows):
     return "\n".join(rows) + "\n"
 
 
+def csv(*rows):
+    return {"a.csv": lines(*rows)}
+
+
+SPAN = ("question,context,answer", "q,a b,b")
 TWO = lines("text,label", "x,1", "y,0")
 FLOATS = lines("text,label", *(f"t{i},{i / 7:.4f}" for i in range(300)))
 SAME = lines("sentence1,sentence2,score", "x,y,1", "y,z,1")
@@ -226,13 +224,13 @@ UNREADABLE = {  # what takes all memory, all digits, all levels, half a characte
 MISTAKES = {
     "missing file": ({}, "nowhere.csv", "own data must be a file or folder that is there; got no file"),
     "wrong column": ({"a.csv": TWO}, "a.csv?target=lable", "Did you mean 'label'?"),
-    "no known column": ({"a.csv": lines("body,label", "x,1", "y,0")}, "a.csv", "Name it by --inputs"),
+    "no known column": (csv("body,label", "x,1", "y,0"), "a.csv", "Name it by --inputs"),
     "floats as labels": ({"a.csv": FLOATS}, "a.csv?kind=classification", "in 300 rows. Take --kind regression"),
-    "one label": ({"a.csv": lines("text,label", "x,1", "y,1")}, "a.csv", "got '1' in each row"),
+    "one label": (csv("text,label", "x,1", "y,1"), "a.csv", "got '1' in each row"),
     "empty file": ({"a.csv": ""}, "a.csv", "must have rows; got an empty file"),
-    "ragged": ({"a.csv": lines("text,label", "x,1", "a, b,0")}, "a.csv", "Expected 2 fields in line 3, saw 3"),
-    "column twice": ({"a.csv": lines("text,text", "x,1")}, "a.csv", "must have each column once; got 'text' twice"),
-    "empty text": ({"a.csv": lines("text,label", "x,1", ",0")}, "a.csv", "an empty one in row 2"),
+    "ragged": (csv("text,label", "x,1", "a, b,0"), "a.csv", "Expected 2 fields in line 3, saw 3"),
+    "column twice": (csv("text,text", "x,1"), "a.csv", "must have each column once; got 'text' twice"),
+    "empty text": (csv("text,label", "x,1", ",0"), "a.csv", "an empty one in row 2"),
     "bad JSON": ({"a.jsonl": lines('{"text": "x"}', "{text}")}, "a.jsonl", "of line 2"),
     "not UTF-8": ({"a.csv": b"text,label\ncaf\xe9,1\n"}, "a.csv", "must be text in UTF-8"),
     "folder": ({"mine/notes.txt": "x"}, "./mine", "must be a saved data set, or hold train"),
@@ -241,28 +239,12 @@ MISTAKES = {
     "no data_files": ({"a.yaml": "kind: span\n"}, "a.yaml", "must say data_files"),
     "a list of kinds": ({"a.yaml": "data_files: a.csv\nkind: [span]\n"}, "a.yaml", "kind of a.yaml must be one word"),
     "unknown kind": ({"a.csv": TWO}, "a.csv?kind=regresion", "'regression'"),
-    "words to regress": (
-        {"a.csv": lines("text,score", "x,1", "y,high")},
-        "a.csv?kind=regression",
-        "finite numbers; got 'high' in row 2",
-    ),
-    "unknown label": (
-        {"a.csv": lines("text,label", "x,good", "y,bad")},
-        "a.csv?labels=god,bad",
-        "got 'good'. Did you mean 'god'?",
-    ),
+    "words to regress": (csv("text,score", "x,1", "y,high"), "a.csv?kind=regression", "got 'high' in row 2"),
+    "unknown label": (csv("text,label", "x,good", "y,bad"), "a.csv?labels=god,bad", "got 'good'. Did you mean 'god'?"),
     "unknown split": ({"m/train.csv": TWO}, "./m?validation_split=x", "a split"),
     "the same score": ({"a.csv": SAME}, "a.csv", "score must hold different values; got 1 in each row"),
-    "answer elsewhere": (
-        {"a.csv": lines("question,context,answer", "q,a b,b", "q,a b,c")},
-        "a.csv",
-        "answers that stand in their context; got 'c' in row 2",
-    ),
-    "a text column twice": (
-        {"a.csv": lines("question,context,answer", "q,a b,b")},
-        "a.csv?kind=span&inputs=context,context",
-        "each column of text must be named once; got context, context",
-    ),
+    "answer elsewhere": (csv(*SPAN, "q,a b,c"), "a.csv", "answers that stand in their context; got 'c' in row 2"),
+    "a text column twice": (csv(*SPAN), "a.csv?kind=span&inputs=context,context", "must be named once; got context, c"),
     **UNREADABLE,
     **{
         f"an answer at {start}": (

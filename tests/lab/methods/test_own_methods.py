@@ -67,14 +67,13 @@ smoke:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """The working folder, with a method and a file of pairs."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/shift.py").write_text(SHIFT)
+def here(here):
+    """With a method and a file of pairs."""
+    (here / "mine").mkdir()
+    (here / "mine/shift.py").write_text(SHIFT)
     pairs = [f"The {a} is {i},A {a} of {i * j},{i * j % 5}" for i in range(4) for j, a in enumerate("abc")]
-    (tmp_path / "pairs.csv").write_text("\n".join(["sentence1,sentence2,score", *pairs]))
-    return tmp_path
+    (here / "pairs.csv").write_text("\n".join(["sentence1,sentence2,score", *pairs]))
+    return here
 
 
 def test_a_method_of_ones_own_in_a_grid_through_a_sweep(here, monkeypatch):
