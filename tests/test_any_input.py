@@ -351,8 +351,6 @@ def test_all_points_equal(name):
         torch.testing.assert_close(out[0].double(), torch.tensor(want, dtype=torch.float64).expand_as(out[0]))
 
 
-# -- clouds by the thousand -------------------------------------------------------------------------------------------
-
 DRAWN = int(os.environ.get("ISONB_FUZZ", 2000))
 ONLY = os.environ.get("ISONB_FUZZ_ONLY")
 PARTS = 8  # tests that the clouds are spread over

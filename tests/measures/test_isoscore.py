@@ -170,9 +170,6 @@ def test_scores_from_a_covariance_are_differentiable():
     check_dtypes(isoscore_from_cov, wishart(4))
 
 
-# -- what a sample does, and the two remedies: PR-U and automatic shrinkage ------------------------------------------
-
-
 def test_intensities_match_scikit_learn():
     for x in (uneven(40, 6), uneven(12, 30)):
         assert shrinkage_intensity(x, "lw").item() == pytest.approx(ledoit_wolf(x.numpy())[1], rel=1e-9)

@@ -101,9 +101,6 @@ def test_the_same_seed_gives_the_same_weights_also_after_a_kill(small, finished,
     assert not all(torch.equal(value, other[name]) for name, value in again.items())
 
 
-# the model that ships
-
-
 @pytest.fixture(scope="module")
 def tiny():
     return catalogue.embedded_folder(catalogue.EMBEDDED["tiny"])

@@ -227,9 +227,6 @@ def test_typed_errors():
         fed(POINTS["sampled TwoNN"][0]).update(X[:, :5])
 
 
-# -- Sampled beyond its capacity --------------------------------------------------------------------------------------
-
-
 def remaining(x):
     return x
 
@@ -262,8 +259,6 @@ def test_a_sample_is_reproducible_merges_and_says_so():
     assert_same(first.keys.sort().values, smallest)
     assert first.seen == 80
 
-
-# -- two processes ----------------------------------------------------------------------------------------------------
 
 SHARDS = {"unequal": [[0, 3, 29], [29, 40]], "one empty": [[0, 11, 40], []], "one point": [[0, 1], [1, 25, 40]]}
 

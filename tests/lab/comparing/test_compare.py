@@ -238,7 +238,6 @@ def test_two_versions_of_the_code_are_paired_run_by_run():
 
 def test_the_books_own_runs_give_the_books_own_verdicts():
     study = load_study("head_to_head")
-
     book = against_plain(study, arms.METHODS).dropna(subset="p").set_index(["arm", "suite"])
     cells = zip(study.runs["arm"], study.runs["suite"], strict=True)
     runs = study.runs[[cell in book.index or cell[0] == "none" for cell in cells]]

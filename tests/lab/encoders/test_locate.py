@@ -106,9 +106,6 @@ def test_the_shorter_limit_counts(folder):
     assert locate.find(folder).max_length == loading.load(folder).max_length == 40
 
 
-# weights
-
-
 @pytest.fixture(scope="module")
 def sharded(tmp_path_factory):
     folder = random_models.save("bert", tmp_path_factory.mktemp("models") / "bert")
@@ -189,9 +186,6 @@ def test_a_folder_has_one_spelling(tmp_path, monkeypatch):
     assert {locate.spelled(name) for name in ("mybert", "./mybert", "mybert/", ".//mybert")} == {"mybert"}
     assert {locate.spelled(name) for name in ("./tiny", "tiny/")} == {"./tiny"}  # "tiny" is the embedded model
     assert [locate.spelled(name) for name in ("tiny", "org/name", "./none")] == ["tiny", "org/name", "./none"]
-
-
-# folders that would take the machine
 
 
 @pytest.mark.parametrize(("name", "kind"), [("tokenizer.json", "device"), ("modules.json", "pipe")])

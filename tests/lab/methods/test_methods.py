@@ -66,9 +66,6 @@ def needed(name, part):
     return {other: another(name, others[other]) for other in idle}
 
 
-# --- options ---------------------------------------------------------------------------------------------------------
-
-
 @each_option
 def test_every_option_is_taken_and_survives_being_written(name, part):
     value = another(name, part)
@@ -172,9 +169,6 @@ def test_flags_agree_with_hooks(name):
     assert kind.post_hoc is bool(changes_vectors)
 
 
-# --- penalties -------------------------------------------------------------------------------------------------------
-
-
 @having("penalty")
 def test_a_penalty_is_the_loss_with_the_options_of_the_method(name):
     points, labels = uneven(46, 6), (torch.arange(46) > 16).long()
@@ -210,18 +204,12 @@ def test_the_points_a_penalty_sees_and_whether_it_needs_a_shrinkage_matrix(input
     assert ("shrinkage_cov" in asked(method.penalty(), shrinkage_cov=None)) is measured
 
 
-# --- layers ----------------------------------------------------------------------------------------------------------
-
-
 def test_padding_may_count_in_softdecay():
     x, mask = normal(2, 4, 6), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     layer = method_from({"name": "softdecay", "alpha": -0.4}).layer(6)
     assert_same(layer(x, mask), soft_decay(x, torch.tensor(-0.4), mask=mask))
     padded = method_from({"name": "softdecay", "alpha": -0.4, "include_pads": True}).layer(6)
     assert_same(padded(x, mask), soft_decay(x, torch.tensor(-0.4)))
-
-
-# --- the second phase ------------------------------------------------------------------------------------------------
 
 
 @having("second")
@@ -250,9 +238,6 @@ def test_the_isotropy_layer_starts_where_the_model_stands_and_takes_its_options(
     assert_same(unbiased(features), losses.IsoScoreLoss(unbiased=True)(features))
     other = method_from({"name": "isolayer", "init": "default"})
     assert not torch.equal(*(other.second(features, seed).module[0].linear.weight for seed in (0, 1)))
-
-
-# --- transforms ------------------------------------------------------------------------------------------------------
 
 
 def sides(rows=60, dim=16):
@@ -310,9 +295,6 @@ def test_clusters_are_fewer_where_there_are_few_points(rows, clusters, removed):
     assert rows < 4 or float(result.transform(tokens).abs().max()) > 1e-3
 
 
-# --- pooling ---------------------------------------------------------------------------------------------------------
-
-
 def test_methods_with_layers_of_their_own():
     states, mask = normal(13, 3, 6, 8), torch.ones(3, 6, dtype=torch.long)
     average = {layers: mean_pool(layer_average(states, layers), mask) for layers in ((1, -1), (-2, -1), (0, -1))}
@@ -332,9 +314,6 @@ def test_sbert_wk_starts_earlier_in_shallow_encoders():
     assert_same(wide.features(states, mask), sbert_wk(states, mask, 8, 4))
     with pytest.raises(InputError, match=r"must leave at least 3 of the 2 hidden states.*layer_start 0"):
         method.pool(states[:2], mask, ())
-
-
-# --- accelerators ----------------------------------------------------------------------------------------------------
 
 
 @gpu

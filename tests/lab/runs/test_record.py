@@ -29,9 +29,6 @@ def a_record(seed=1, **changes):
     return Record(**(values | changes))
 
 
-# ids
-
-
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -86,9 +83,6 @@ def test_id_is_frozen():
 def test_bad_configuration(bad):
     with pytest.raises(ConfigError, match="got"):
         run_id(bad)
-
-
-# files
 
 
 def test_round_trip(tmp_path):
@@ -197,9 +191,6 @@ def test_two_writers_and_a_kill_leave_a_whole_record(tmp_path):
     assert names == {0.0, 1.0}
     assert list(scan(tmp_path).records) == [path.stem]
     assert not scan(tmp_path).damaged
-
-
-# tables
 
 
 def test_collect(tmp_path):

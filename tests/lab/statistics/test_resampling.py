@@ -81,7 +81,6 @@ def test_a_pair_statistic_gets_the_error_that_new_samples_show():
     """Mean cosine of 60 points off the origin: the error from one sample is the spread over 300 fresh ones."""
     draw = torch.Generator().manual_seed(1)
     clouds = torch.randn(300, 60, 5, generator=draw, dtype=torch.float64) + 0.5
-
     truth = mean_cosine(clouds).std()
     got = torch.stack([standard_error(lambda rows, x=x: mean_cosine(x[rows]), 60, 100) for x in clouds[:40]]).mean()
     torch.testing.assert_close(got, truth, rtol=0.12, atol=0)

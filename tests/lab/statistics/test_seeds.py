@@ -45,8 +45,6 @@ def test_holm_rejects_what_the_step_down_rejects(p, alpha):
     assert {name for name, value in result.items() if value <= alpha} == rejected
 
 
-# --- what can be seen ------------------------------------------------------------------------------------------------
-
 LEVELS = [0.05, 0.05 / 32]  # of one test, and of the first step of Holm's method over the 32 of the head to head
 few = pytest.mark.parametrize("n", [3, 5, 10])
 levels = pytest.mark.parametrize("alpha", LEVELS, ids=["one test", "the first of 32"])

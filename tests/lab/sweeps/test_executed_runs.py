@@ -29,9 +29,6 @@ kernelspec:
   language: python
   name: python3
 ---
-
-# A run
-
 ```{code-cell} ipython3
 :tags: [parameters]
 
