@@ -1,5 +1,6 @@
 """What the pages name is there: paths, modules, functions, commands; the README's training lines run as they stand."""
 
+import ast
 import pkgutil
 import re
 import shlex
@@ -45,9 +46,13 @@ def lost_paths(text: str) -> list[str]:
 
 
 def lost_names(text: str) -> list[str]:
-    """Modules, classes and functions in backticks that can't be imported."""
-    lost = []
-    for name in NAME.findall(text):
+    """Modules, classes and functions, in backticks or imported by a block of Python, that can't be imported."""
+    names, lost = NAME.findall(text), []
+    for code in (block for kind, block in BLOCK.findall(text) if kind == "python"):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("isonb"):
+                names += [f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*"]
+    for name in names:
         try:
             pkgutil.resolve_name(name)
         except (ImportError, AttributeError):

@@ -3,7 +3,6 @@
 import pytest
 from browser import chromium
 
-from isonb_lab.pages.errors import PageError
 from isonb_lab.pages.values import table
 
 ROWS = [
@@ -27,8 +26,3 @@ def test_menus_and_search_leave_the_rows_that_fit_and_say_how_many(browser):
     assert page.evaluate(SHOWN) == ["3"]
     assert page.locator("output").inner_text() == "1 of 3 rows"
     page.close()
-
-
-def test_a_filter_of_no_column_is_refused():
-    with pytest.raises(PageError, match=r"filters names columns that aren't there: \['papers'\]"):
-        table(ROWS, filters=["papers"])

@@ -14,7 +14,7 @@ import isonb
 from isonb import cli
 from isonb.errors import install_line
 from isonb.measures.registry import MEASURES
-from isonb_lab.cli import commands
+from isonb_lab.cli import LISTS, commands, lists
 from isonb_lab.cli.summary import summary
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.methods import methods
@@ -287,6 +287,8 @@ def test_rows_that_would_look_alike_say_in_what_they_differ():
     ],
 )
 def test_lists_have_everything(what, names, capsys):
+    assert what in lists.LISTS
+    assert tuple(lists.LISTS) == LISTS
     assert cli.main(["list", what]) == 0
     text = capsys.readouterr().out
     assert all(name in text for name in names)
@@ -297,10 +299,3 @@ def test_what_nobody_foresaw_has_an_exit_code_of_its_own(monkeypatch, capsys):
     monkeypatch.setitem(commands.COMMANDS, "list", lambda options: 1 / 0)
     assert cli.main(["list", "tasks"]) == 3
     assert capsys.readouterr().err.splitlines()[-1] == "ZeroDivisionError: division by zero"
-
-
-def test_each_list_can_be_asked_for():
-    from isonb_lab import cli
-    from isonb_lab.cli import lists
-
-    assert tuple(lists.LISTS) == cli.LISTS

@@ -49,6 +49,7 @@ def test_three_kinds_of_data_give_one_table(data):
         ([1, 2], {}, "must be mappings"),
         ({"x": [1.0]}, {"fmt": {"z": ".2f"}}, "aren't there"),
         ({"x": [1.0]}, {"fmt": ".2q"}, "doesn't fit"),
+        ({"x": [1.0]}, {"filters": ["z"]}, r"filters names columns that aren't there: \['z'\]"),
     ],
 )
 def test_bad_tables_are_refused(data, options, message):

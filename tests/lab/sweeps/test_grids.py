@@ -42,7 +42,7 @@ small: {task: english_sentiment, learning_rate: 1e-4}
 
 def test_the_size_names_the_protocol_unless_a_block_does(grid):
     path = grid("""
-smoke: [{task: english_sentiment}, {task: english_sentiment, protocol: small}]
+smoke: [&base {task: english_sentiment}, {<<: *base, protocol: small}]
 full: {task: english_sentiment}
 paper: {task: english_sentiment}
 """)
@@ -58,15 +58,6 @@ smoke:
   - {task: english_sentiment, seed: "1", method: none, learning_rate: 5e-5, experiment: finetune}
 """)
     assert [run.config["seed"] for run in load_grid(path, "smoke")] == [0, 1]
-
-
-def test_anchors_save_writing(grid):
-    path = grid("""
-smoke:
-  - &base {task: english_sentiment, seed: [0, 1]}
-  - {<<: *base, task: english_acceptability}
-""")
-    assert len(load_grid(path, "smoke")) == 4
 
 
 @pytest.mark.parametrize(

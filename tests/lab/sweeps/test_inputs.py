@@ -16,7 +16,7 @@ from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.runs.settings import plan
-from isonb_lab.sweeps.execution import ExecuteError, earlier_outcome, execute, prepare
+from isonb_lab.sweeps.execution import earlier_outcome, execute, prepare
 from isonb_lab.sweeps.sweep import sweep
 from tests.lab import random_models
 
@@ -111,13 +111,6 @@ def test_rows_or_weights_that_cannot_be_had_are_no_result(tmp_path, monkeypatch)
     assert outcome.status == "not recorded"
     assert outcome.error.startswith("SourceError: ")
     assert not list((tmp_path / "out").glob("records/*"))
-
-
-def test_out_is_a_folder(tmp_path):
-    (tmp_path / "file").write_text("")
-    for out in (tmp_path / "file", tmp_path / "file" / "out"):
-        with pytest.raises(ExecuteError, match="out must be a folder, there or to be made"):
-            prepare(COLA, out, data="hub")
 
 
 def configuration(row):
