@@ -49,14 +49,9 @@ def opens(page: Path) -> list[pytest.MarkDecorator]:
     ]
 
 
-@contextmanager
-def launch(playwright: Playwright) -> Iterator[Browser]:
-    """A headless browser."""
-    browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-    try:
-        yield browser
-    finally:
-        browser.close()
+def launch(playwright: Playwright) -> Browser:
+    """A headless browser, which ``with`` closes."""
+    return playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
 
 
 def pages_of(html: Path) -> list[Path]:
@@ -67,8 +62,9 @@ def pages_of(html: Path) -> list[Path]:
     return sorted(path for path in pages if 'http-equiv="Refresh"' not in path.read_text(encoding="utf-8")[:400])
 
 
-def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Visit:
-    """Open a page from the disk, everything but files blocked, and wait until its charts and formulas are drawn."""
+@contextmanager
+def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Iterator[Visit]:
+    """A page from the disk, everything but files blocked, once its charts and formulas are drawn."""
     page = browser.new_page(viewport={"width": width, "height": 900})
     visit = Visit(page)
 
@@ -86,7 +82,8 @@ def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Visit:
     page.add_init_script(STILL)
     page.goto(path.resolve().as_uri(), timeout=120_000)  # the machine may be busy
     settle(page)
-    return visit
+    with page:
+        yield visit
 
 
 def settle(page: Page) -> None:

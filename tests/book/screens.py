@@ -28,11 +28,10 @@ def main() -> None:
             if arguments.names and not any(word in name for word in arguments.names):
                 continue
             for width_name, width in WIDTHS.items():
-                visit = open_page(browser, path, width=width)
-                for theme in ("light", "dark"):
-                    use_theme(visit.page, theme)
-                    visit.page.screenshot(path=arguments.out / f"{name}-{width_name}-{theme}.png", full_page=True)
-                visit.page.close()
+                with open_page(browser, path, width=width) as visit:
+                    for theme in ("light", "dark"):
+                        use_theme(visit.page, theme)
+                        visit.page.screenshot(path=arguments.out / f"{name}-{width_name}-{theme}.png", full_page=True)
             print(name)
     print(f"The pictures are in {arguments.out}.")
 

@@ -63,8 +63,7 @@ def each(pages):
 
 @each(PAGES)
 def test_page_reads_offline_by_day_and_by_night(browser, path):
-    visit = open_page(browser, path)
-    try:
+    with open_page(browser, path) as visit:
         assert "application/vnd.jupyter.widget" not in path.read_text(encoding="utf-8")
         assert visit.outside == []
         assert visit.failed == []
@@ -83,8 +82,6 @@ def test_page_reads_offline_by_day_and_by_night(browser, path):
         assert leftover == [], "markup or machine paths left in the text"
         use_theme(visit.page, "dark")
         assert visit.errors == []
-    finally:
-        visit.page.close()
 
 
 def test_no_chapter_of_the_built_book_warns(monkeypatch):
@@ -110,8 +107,7 @@ def test_links_inside_the_book_lead_somewhere(path):
 
 @each(CHARTS)
 def test_charts_are_drawn_and_described(browser, path):
-    visit = open_page(browser, path)
-    try:
+    with open_page(browser, path) as visit:
         charts = visit.page.locator(".isonb-vega")
         for number in range(charts.count()):
             chart = charts.nth(number)
@@ -121,14 +117,11 @@ def test_charts_are_drawn_and_described(browser, path):
             label = chart.locator("[role='graphics-document']").first.get_attribute("aria-label")
             assert chart.evaluate(UNEVEN) == [], f"chart {number} has titles at unequal heights"
             assert len(label or "") > 20, f"chart {number} has no text alternative"
-    finally:
-        visit.page.close()
 
 
 @each(SLIDERS)
 def test_sliders_change_the_picture_and_survive_the_dark(browser, path):
-    visit = open_page(browser, path)
-    try:
+    with open_page(browser, path) as visit:
         sliders = visit.page.locator(".isonb-vega input[type='range']")
         assert sliders.count() > 0
         for number in range(sliders.count()):
@@ -144,27 +137,21 @@ def test_sliders_change_the_picture_and_survive_the_dark(browser, path):
                 assert sliders.nth(0).input_value() == value, "the redraw for dark mode forgot the slider"
                 use_theme(visit.page, "light")
         assert visit.errors == []
-    finally:
-        visit.page.close()
 
 
 @each(PAGES)
 def test_page_fits_a_phone(browser, path):
-    visit = open_page(browser, path, width=400)
-    try:
+    with open_page(browser, path, width=400) as visit:
         assert visit.page.evaluate("() => document.documentElement.scrollWidth") <= 401
         assert visit.page.evaluate(CUT) == [], "cut, and nothing to scroll"
         formulas = visit.page.evaluate(WIDER, "article mjx-container[display='true']")
         assert name_of(path) == API or formulas == [], "formulas wider than a phone"
-    finally:
-        visit.page.close()
 
 
 def test_index_leads_to_the_first_page(browser):
-    visit = open_page(browser, HTML / "index.html")
-    visit.page.wait_for_selector("article h1")
-    assert visit.outside == visit.failed == visit.errors == []
-    visit.page.close()
+    with open_page(browser, HTML / "index.html") as visit:
+        visit.page.wait_for_selector("article h1")
+        assert visit.outside == visit.failed == visit.errors == []
 
 
 @pytest.mark.parametrize(
@@ -177,12 +164,11 @@ def test_index_leads_to_the_first_page(browser):
     ],
 )
 def test_search_offline_has_the_right_page_first_with_an_excerpt(browser, query, first, message):
-    visit = open_page(browser, HTML / "search.html")
-    visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=" + query.replace(" ", "+"))
-    settle(visit.page)
-    visit.page.wait_for_selector("#search-results li p.context", timeout=20_000)
-    best = visit.page.locator("#search-results li").first
-    assert best.locator("a").get_attribute("href").partition("#")[0] == first
-    assert message in best.locator("p.context").text_content().lower()
-    assert visit.outside == visit.failed == visit.errors == []
-    visit.page.close()
+    with open_page(browser, HTML / "search.html") as visit:
+        visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=" + query.replace(" ", "+"))
+        settle(visit.page)
+        visit.page.wait_for_selector("#search-results li p.context", timeout=20_000)
+        best = visit.page.locator("#search-results li").first
+        assert best.locator("a").get_attribute("href").partition("#")[0] == first
+        assert message in best.locator("p.context").text_content().lower()
+        assert visit.outside == visit.failed == visit.errors == []

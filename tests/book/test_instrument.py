@@ -1,5 +1,7 @@
 """The instrument in a browser: what the page computes is what isonb computes, and a move takes less than 100 ms."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -25,11 +27,19 @@ READ = """(root) => ({
 MOVE = "(box, on) => { box.checked = on; box.dispatchEvent(new Event('input', {bubbles: true})); }"
 
 
-def opened(browser, instrument, tmp_path):
-    file = tmp_path / "instrument.html"
-    file.write_text(PAGE.format(instrument._repr_html_()), encoding="utf-8")
-    visit = open_page(browser, file)
-    return visit, visit.page.locator(".isonb-instrument")
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens the page of an instrument."""
+    with contextlib.ExitStack() as stack:
+
+        def enter(instrument):
+            file = tmp_path / "instrument.html"
+            file.write_text(PAGE.format(instrument._repr_html_()), encoding="utf-8")
+            visit = stack.enter_context(open_page(browser, file))
+            stack.callback(lambda: pytest.fail(str(visit.errors)) if visit.errors else None)
+            return visit.page.locator(".isonb-instrument")
+
+        yield enter
 
 
 def nearest(x, p, off, pick):
@@ -52,10 +62,10 @@ def answers_right(rows, topics, alpha, some):
 @pytest.mark.parametrize(
     ("model", "without"), [("tiny", False), ("minilm", False), ("minilm", True), ("smollm2", False), ("smollm2", True)]
 )
-def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
+def test_the_page_reads_what_isonb_reads(opened, model, without):
     cloud = instruments.loud() if model == "smollm2" else instruments.pooled(model, [s.text for s in sentences()])
     instrument = instruments.Instrument({model: cloud}, pick=7)
-    visit, root = opened(browser, instrument, tmp_path)
+    root = opened(instrument)
     root.locator("[name=token]").evaluate(MOVE, without)
     x = cloud.without if without else cloud.vectors
     python = instruments.Instrument({model: instruments.Cloud(x, dims=cloud.dims)})
@@ -68,22 +78,19 @@ def test_the_page_reads_what_isonb_reads(browser, tmp_path, model, without):
             if name in ("near", "classifier") and p == 1 and len(x) <= x.shape[1]:
                 continue  # points in as many directions, made round: each is as near as any other, and rounding decides
             assert np.asarray(read[name]) == pytest.approx(np.asarray(value), rel=1e-6, abs=1e-9), (name, p, off)
-    assert visit.errors == []
-    visit.page.close()
 
 
-def test_its_classifier_leaves_each_sentence_out_once(browser, tmp_path):
+def test_its_classifier_leaves_each_sentence_out_once(opened):
     corpus = [s for s in sentences() if s.topic in ("law", "kitchen", "music")]
     cloud = instruments.pooled("tiny", [s.text for s in corpus])
     instrument = instruments.Instrument({"tiny": cloud}, corpus)
-    visit, root = opened(browser, instrument, tmp_path)
+    root = opened(instrument)
     x = cloud.vectors.double()
     x = x - x.mean(0)
     squares = torch.linalg.svdvals(x).square()
     squares = squares[squares > 1e-9]
     right = answers_right(x, instrument.data()["topics"], 0.01 * float(squares.mean()), range(len(x)))
     assert root.evaluate(READ)["classifier"] == pytest.approx(np.mean(right))
-    visit.page.close()
 
 
 def script_seconds(processor):
@@ -93,12 +100,12 @@ def script_seconds(processor):
     )
 
 
-def test_a_move_of_a_thousand_points_takes_less_than_100_ms(browser, tmp_path):
+def test_a_move_of_a_thousand_points_takes_less_than_100_ms(opened):
     draw = torch.Generator().manual_seed(0)
     corpus = [Sentence(str(i), f"{i}", f"topic {i % 10}", "", str(i - 1) if i % 8 == 1 else None) for i in range(1000)]
     x = torch.randn(1000, 768, generator=draw) * torch.linspace(3, 0.1, 768) + 1
-    visit, root = opened(browser, instruments.Instrument({"large": instruments.Cloud(x)}, corpus), tmp_path)
-    processor = visit.page.context.new_cdp_session(visit.page)
+    root = opened(instruments.Instrument({"large": instruments.Cloud(x)}, corpus))
+    processor = root.page.context.new_cdp_session(root.page)
     processor.send("Performance.enable", {"timeDomain": "threadTicks"})  # the machine may be busy
     before = script_seconds(processor)
     for p in ("0.5", "-0.5", "0.75", "0.25", "1"):
@@ -107,16 +114,14 @@ def test_a_move_of_a_thousand_points_takes_less_than_100_ms(browser, tmp_path):
     assert root.evaluate(READ)["isoscore"] == pytest.approx(
         float(isonb.isoscore(PartialWhitening().fit_transform(x.double()))), rel=1e-6
     )
-    visit.page.close()
 
 
-def test_the_recorded_token_is_loud_and_its_space_has_all_dimensions(browser, tmp_path):
+def test_the_recorded_token_is_loud_and_its_space_has_all_dimensions(opened):
     cloud = instruments.loud()
-    visit, root = opened(browser, instruments.Instrument({"smollm2": cloud}), tmp_path)
+    root = opened(instruments.Instrument({"smollm2": cloud}))
     for without, x in ((False, cloud.vectors), (True, cloud.without)):
         root.locator("[name=token]").evaluate(MOVE, without)
         read, ratio = root.evaluate(READ), float(isonb.participation_ratio(x.double()))
         assert read["isoscore"] == pytest.approx((ratio - 1) / (cloud.dims - 1), rel=1e-6)
         assert read["mean_cosine"] == pytest.approx(float(isonb.mean_cosine(x.double())), rel=1e-6)
         assert (ratio < 1.1) == (not without)
-    visit.page.close()

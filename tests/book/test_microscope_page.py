@@ -14,10 +14,9 @@ LISTS = """() => [...document.querySelectorAll('.isonb-lists section')].map(
 
 @pytest.fixture(params=[1280, 390], ids=["wide", "phone"])
 def visit(browser, request):
-    visit = open_page(browser, PAGE, width=request.param)
-    yield visit
+    with open_page(browser, PAGE, width=request.param) as visit:
+        yield visit
     assert visit.outside == visit.failed == visit.errors == []
-    visit.page.close()
 
 
 def report(visit):
@@ -47,15 +46,11 @@ def test_the_menu_and_the_slider_change_the_lists(visit):
 
 
 def test_the_page_holds_the_first_lists_before_its_script_runs(browser):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(PAGE.resolve().as_uri())
-    still = page.locator(".isonb-lists li span:not(.isonb-cosine)").all_inner_texts()
-    context.close()
-    visit = open_page(browser, PAGE)
-    assert len(still) == 20
-    assert visit.page.locator(".isonb-lists li span:not(.isonb-cosine)").all_inner_texts() == still
-    visit.page.close()
+    with browser.new_page(java_script_enabled=False) as page, open_page(browser, PAGE) as visit:
+        page.goto(PAGE.resolve().as_uri())
+        still, moved = (it.locator(".isonb-lists li span:not(.isonb-cosine)") for it in (page, visit.page))
+        assert moved.all_inner_texts() == still.all_inner_texts()
+        assert still.count() == 20
 
 
 def test_a_guess_is_shown_and_the_truth_only_when_revealed(visit):

@@ -17,10 +17,9 @@ READINGS = ("mean_cosine", "isoscore", "isoscore_unbiased", "participation_ratio
 def box(browser, tmp_path):
     page = tmp_path / "page.html"
     page.write_text(f'<!doctype html><meta charset="utf-8"><body>{TryYours()._repr_html_()}</body>', encoding="utf-8")
-    visit = open_page(browser, page)
-    yield visit.page.locator(".isonb-try")
+    with open_page(browser, page) as visit:
+        yield visit.page.locator(".isonb-try")
     assert visit.errors == visit.outside == []
-    visit.page.close()
 
 
 def read_in_page(box, file):

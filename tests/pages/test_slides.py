@@ -89,8 +89,8 @@ def test_each_slide_of_a_lesson_has_one_picture():
 
 @pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")
 def test_a_deck_from_the_disk(decks):
-    with sync_playwright() as playwright, launch(playwright) as browser:
-        visit = open_page(browser, decks.parent / "sample.html")
+    deck = decks.parent / "sample.html"
+    with sync_playwright() as playwright, launch(playwright) as browser, open_page(browser, deck) as visit:
         page = visit.page
         page.wait_for_function("() => document.documentElement.dataset.fitted === ''")
         page.wait_for_function("() => document.querySelector('figure .isonb-vega').style.zoom > 1.5")
