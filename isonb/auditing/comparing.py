@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isonb.auditing.asking import named
 from isonb.auditing.choosing import Encoding
-from isonb.auditing.comparison import Comparison, Difference, K
+from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import Finding, copies
 from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts
 from isonb.auditing.models import encoded, text_count
@@ -29,7 +29,6 @@ from isonb.numerics.rows import unit_rows
 from isonb.runtime.told import counted
 
 SHARES = (0.0, 0.001, 0.01, 0.05, 0.5)
-SAME = 1 - 1e-5  # cosine of rows that differ by rounding alone
 MOVED = 0.99  # a cosine below which a row is another one
 SHUFFLES = 10  # of the rows, for what CKA is by chance
 SAME_NEIGHBOURS = 0.9  # mean overlap of neighbours below which a search answers differently
@@ -78,7 +77,7 @@ def compare(
     >>> comparison.ok, round(comparison.cka, 6), comparison.overlap[0]
     (True, 1.0, 1.0)
     >>> [finding.name for finding in compare(x, x[:, :4]).findings]
-    ['other neighbours']
+    ['other neighbours', 'some dimensions']
     """
     with named("compare"):
         check_sample(sample)
@@ -98,7 +97,8 @@ def compare(
         group = groups_of(len(x), draw)
         overlap = _overlap(x, y, group)
         differences = tuple(_differences(x, y, group))
-        findings = worst_first([*assumed, *_findings(rows, odd, self_cosines, overlap, len(x))])
+        relation = relation_of(a, b, x, y, chosen)
+        findings = worst_first([*assumed, *_findings(rows, odd, self_cosines, overlap, relation, len(x))])
         cosines, moved = _cosine_quantiles(rows, self_cosines)
         alike, debiased, by_chance = _cka(x, y, draw)
         return Comparison(
@@ -191,12 +191,15 @@ def _findings(
     odd: Tensor,
     self_cosines: Tensor | None,
     overlap: tuple[float, float, float],
+    relation: Finding | None,
     measured: int,
 ) -> Iterator[Finding]:
     if len(odd):
         text = f"Not finite or zero in one of the two alone: {counted(len(odd), 'row')}."
         rows = tuple(odd.tolist())
         yield Finding("odd rows", "fault", text, "Left out here. Look at the texts behind them.", rows=rows)
+    if relation is not None:
+        yield relation
     if self_cosines is not None and bool((self_cosines < MOVED).any()):
         order = self_cosines.argsort()
         rows = tuple(every[order[self_cosines[order] < MOVED]].tolist())
@@ -205,7 +208,7 @@ def _findings(
     elif self_cosines is not None and float(self_cosines.min()) > SAME:
         yield Finding("same rows", "note", "The rows are the same up to rounding and length.")
     chance = min(K, measured - 1) / (measured - 1)
-    if overlap[2] < CHANCE * chance < SAME_NEIGHBOURS:
+    if relation is None and overlap[2] < CHANCE * chance < SAME_NEIGHBOURS:
         text = f"The neighbours have nothing in common ({overlap[0]:.1%}; by chance {chance:.1%})."
         yield Finding("unrelated rows", "fault", text, "Are the rows of both the same texts, in the same order?")
     elif overlap[0] < SAME_NEIGHBOURS:

@@ -1,17 +1,27 @@
-"""What a comparison of two clouds says, as text, JSON and a page."""
+"""How two clouds of the same rows are related as a whole, and what a comparison says, as text, JSON and a page."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from isonb.auditing.defects import Finding
 from isonb.auditing.report import FindingsReport, stands_out
+from isonb.auditing.rows import pieces
+from isonb.numerics.rows import unit_rows
 from isonb.runtime.terminal import printable
 from isonb.runtime.told import Columns, Section, between
 
 K = 10  # neighbours
+TRIED = 200  # rows that are looked for elsewhere
+SAME = 1 - 1e-5  # cosine of rows, or of clouds, that differ by rounding alone
+MATCHED = 0.999  # cosine from which a row is taken to be the one that is looked for
+MOST = 2048  # dimensions up to which a rotation is looked for
 
 
 @dataclass(frozen=True)
@@ -90,3 +100,54 @@ class Comparison(FindingsReport):
 
 def _cells(item: Difference) -> list[str]:
     return [item.name, f"{item.first:.3f}", f"{item.second:.3f}", between(item.rise, item.low, item.high, 3, "+")]
+
+
+def relation_of(a: Any, b: Any, x: Tensor, y: Tensor, rows: Tensor) -> Finding | None:
+    """What relates matrices ``a`` and ``b``, of which ``x`` and ``y`` are the ``rows``; None where nothing does."""
+    d, c = x.shape[1], y.shape[1]
+    x, y = x.double(), y.double()
+    least = min(d, c)
+    if float(_cosines(x[:, :least], y[:, :least]).median()) > MATCHED:  # every row is where it was
+        cut = d != c and float(_cosines(x[:, :least], y[:, :least]).quantile(0.01)) > SAME
+        names = ("second", "first") if c < d else ("first", "second")
+        text = f"The {names[0]} are the first {least} of the {max(d, c)} dimensions of the {names[1]}."
+        return Finding("some dimensions", "note", text) if cut else None
+    return _rotation(x, y) or _order(a, b, x, rows)
+
+
+def _cosines(x: Tensor, y: Tensor) -> Tensor:
+    return (unit_rows(x) * unit_rows(y)).sum(-1)
+
+
+def _rotation(x: Tensor, y: Tensor) -> Finding | None:
+    r"""Whether :math:`y = s x Q`, Q orthonormal: the singular values of :math:`x^T y` sum to the product of norms."""
+    if max(x.shape[1], y.shape[1]) > MOST or len(x) <= min(x.shape[1], y.shape[1]):
+        return None  # so few rows can be rotated into any others
+    if float(torch.linalg.svdvals(x.mT @ y).sum() / (x.norm() * y.norm())) < SAME:
+        return None
+    text = "The second is a rotation of the first, up to scale: neighbours and readings are the same."
+    advice = "Vectors of the two can't be compared with each other: don't mix both in one index."
+    return Finding("rotation", "warning", text, advice)
+
+
+def _order(a: Any, b: Any, x: Tensor, rows: Tensor) -> Finding | None:
+    """Whether rows of the first stand elsewhere in the second, whole or cut to the dimensions that both have."""
+    least = min(a.shape[1], b.shape[1])
+    picked = torch.linspace(0, len(x) - 1, min(TRIED, len(x))).long()
+    queries = unit_rows(x[picked, :least])
+    best, place = torch.full((len(picked),), -2.0, dtype=torch.float64), torch.zeros(len(picked), dtype=torch.long)
+    for start, part in pieces(b):
+        score, where = (queries @ unit_rows(part[:, :least].double().nan_to_num()).mT).max(-1)
+        place = torch.where(score > best, start + where, place)
+        best = torch.maximum(best, score)
+    present = best > MATCHED
+    elsewhere = present & (place != rows[picked])
+    if float(present.double().mean()) < 0.9 or float(elsewhere.double().mean()) < 0.5:
+        return None
+    if len(set(place[present].tolist())) < 0.5 * int(present.sum()):  # rows that are all alike are everywhere
+        return None
+    shown = list(zip(rows[picked][elsewhere].tolist(), place[elsewhere].tolist(), strict=True))[:3]
+    message = ", ".join(f"row {item} is row {other}" for item, other in shown)
+    text = f"The rows are the same in another order: {message}."
+    fix = "Sort both by one id, and compare again; nothing else here counts."
+    return Finding("other order", "fault", text, fix, rows=tuple(rows[picked][elsewhere].tolist()))

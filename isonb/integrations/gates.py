@@ -7,14 +7,18 @@ one that is outside later aren't taken for one that stays outside.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from isonb.errors import InputError, fail
 from isonb.numerics.distributed import process_group
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class GateCounts:
     def reset(self) -> None:
         """Begin a new training."""
         self.own = [0] * len(self.gates)
+        self.every = [self.own]  # those of every process, in their order, as they were exchanged last
 
     def update(self, values: Mapping[str, float]) -> dict[Gate, list[int]]:
         """Count this process's values. Returns the gates that are triggered, each with the processes on which it is.
@@ -81,12 +86,32 @@ class GateCounts:
             count if math.isnan(value) else count + 1 if gate.outside(value) else 0
             for count, (gate, value) in zip(self.own, passed, strict=True)
         ]
-        every = _of_every_process(self.own)
+        self.every = _of_every_process(self.own)
         triggered = {
-            gate: [process for process, counts in enumerate(every) if counts[place] >= gate.patience]
+            gate: [process for process, counts in enumerate(self.every) if counts[place] >= gate.patience]
             for place, gate in enumerate(self.gates)
         }
         return {gate: processes for gate, processes in triggered.items() if processes}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counts of every process by gate, as JSON can hold them: what the first process saves serves all."""
+        return {repr(gate): [counts[place] for counts in self.every] for place, gate in enumerate(self.gates)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on with this process's counts of :meth:`state_dict`.
+
+        Gates that it lacks begin at 0. With another number of processes each sees other points, so all begin at 0.
+        """
+        self.reset()
+        group = process_group("world")
+        count = 1 if group is None else torch.distributed.get_world_size(group)
+        process = 0 if group is None else torch.distributed.get_rank(group)
+        saved = [state_dict.get(repr(gate), [0] * count) for gate in self.gates]
+        if any(len(counts) != count for counts in saved):
+            logger.warning("the gates begin anew: their counts are those of another number of processes")
+            return
+        self.every = [[counts[other] for counts in saved] for other in range(count)]
+        self.own = self.every[process]
 
 
 def _of_every_process(counts: list[int]) -> list[list[int]]:
@@ -98,10 +123,8 @@ def _of_every_process(counts: list[int]) -> list[list[int]]:
     return every
 
 
-def reason(triggered: Mapping[Gate, Sequence[int]]) -> str:
-    """The triggered gates in words, with the processes on which they are where that isn't all."""
-    group = process_group("world")
-    count = 1 if group is None else torch.distributed.get_world_size(group)
+def reason(triggered: Mapping[Gate, Sequence[int]], count: int) -> str:
+    """The triggered gates in words, with the processes on which they are where that isn't all ``count``."""
     return "; ".join(
         str(gate) if len(on) == count else f"{gate}, on process {', '.join(map(str, on))} of {count}"
         for gate, on in triggered.items()

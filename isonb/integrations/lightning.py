@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from isonb.errors import needs
@@ -29,7 +30,19 @@ class LightningHooks:
         super().__init__()
         self.monitor, self.updates, self.step = monitor, 0, 0
 
+    @property
+    def state_key(self) -> str:
+        return str(self.monitor.state_key)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"updates": self.updates, **self.monitor.state_dict()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self.updates = state_dict["updates"]
+        self.monitor.load_state_dict(state_dict)
+
     def setup(self, trainer: Any, module: Any, stage: str) -> None:
+        """Begin a training; the counts of a checkpoint come afterwards."""
         if stage == "fit":
             self.updates = 0
             self.monitor.reset()

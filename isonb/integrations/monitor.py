@@ -91,8 +91,8 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
 
     The points come from hooks on the passes that training makes anyway, without gradients and without a random draw,
     so training is not changed. Under several processes attach it on each: all measure and count their own points, and a
-    gate that is triggered on one is triggered for all. The counts begin anew with each training of a Trainer; elsewhere
-    call :meth:`reset`.
+    gate that is triggered on one is triggered for all. The counts begin anew with each training; the checkpoints of the
+    Trainer and of Lightning keep them for one that goes on. Elsewhere call :meth:`reset` and save :meth:`state_dict`.
 
     ``events`` holds what was seen. Values go into the log of the Trainer that it is attached to, as
     ``isonb/<measure>``, so TensorBoard, W&B and MLflow show them. Raises :class:`~isonb.errors.InputError` for an
@@ -167,7 +167,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         no such Trainer.
         """
         if not hasattr(trainer, "add_callback"):
-            fix = "In a loop of your own call observe(points, step); Lightning takes lightning() among its callbacks."
+            fix = "Lightning takes lightning() among its callbacks; in a loop of your own call observe(points, step)."
             fail(InputError, "trainer must be a Trainer", type(trainer).__name__, fix)
         self._points.check(trainer.model)
         if self not in trainer.callback_handler.callbacks:
@@ -187,8 +187,10 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
             self._points.check(model)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begin a training."""
+        """Begin a training, or go on with the counts of a checkpoint."""
         self.reset()
+        if state.global_step:
+            self._counts.load_state_dict(state.stateful_callbacks.get(self.state_key, {}))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
         """Watch the update that begins if it is one of those to measure."""
@@ -197,6 +199,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Measure the update; a triggered gate ends the training, and its checkpoint is written first."""
         event = self._end(state.global_step)
+        state.stateful_callbacks[self.state_key] = self._counts.state_dict()
         if event is not None and event.kind == "stopped":
             control.should_save = control.should_training_stop = True
 
@@ -205,9 +208,22 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         self._points.stop()
 
     @property
+    def state_key(self) -> str:
+        """What a checkpoint calls the counts of the gates, since several monitors may take part in one training."""
+        return f"isonb.IsotropyMonitor({self.pooling}, every={self.every})"
+
+    @property
     def counts(self) -> list[int]:
         """How many times in a row this process passed each gate of ``warn`` and ``stop``."""
         return list(self._counts.own)
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far each gate is on every process; ``accelerator.register_for_checkpointing(monitor)`` takes it."""
+        return {"gates": self._counts.state_dict()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on with the counts of :meth:`state_dict`; gates that it doesn't know begin at 0."""
+        self._counts.load_state_dict(state_dict.get("gates", {}))
 
     def lightning(self) -> Any:
         """A callback for Lightning's Trainer, of ``lightning`` and of ``pytorch_lightning``.
@@ -274,7 +290,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
             {gate: triggered[gate] for gate in gates if gate in triggered} for gates in (self.stop, self.warn)
         )
         kind = "stopped" if stopped else "warned" if warned else "measured"
-        event = Event(step, kind, values, reason(stopped or warned), undefined)
+        event = Event(step, kind, values, reason(stopped or warned, len(self._counts.every)), undefined)
         self._latest = event
         self.events.append(event)
         group = process_group("world")

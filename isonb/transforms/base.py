@@ -80,6 +80,14 @@ class Transform(Options, ABC):
         config = {"class": type(self).__name__, "dims": self.dims, "options": describe(self)}
         write_folder(folder, config, self.state)
 
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read what :meth:`save` of this class wrote."""
+        loaded = load_transform(folder)
+        if not isinstance(loaded, cls):
+            fail(InputError, f"{folder} must hold a {cls.__name__}", type(loaded).__name__, "Use load_transform.")
+        return loaded
+
 
 @validated
 def _transform(x: Tensor, mask: Tensor | None, fitted: Transform) -> Tensor:

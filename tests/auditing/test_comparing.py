@@ -1,6 +1,7 @@
 """Two clouds of the same rows: what moved is found and named, rounding is not."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -138,6 +139,7 @@ def test_clouds_of_other_dimensions_are_compared(x, kind):
     assert (result.d, result.d_second) == (D, other.shape[1])
     assert result.cosines == {}
     assert result.moved == ()
+    assert ("some dimensions" in names(result)) == (kind in ("cut", "wider"))
     assert "itself" not in repr(result)
     assert "itself" not in result.html()
     assert "overlap@10" in result.values()
@@ -147,10 +149,13 @@ ORDER = torch.randperm(N, generator=torch.Generator().manual_seed(5))
 
 
 @pytest.mark.parametrize("change", [lambda y: y.half().float()[ORDER, :16], lambda y: y.roll(-1, 0)])
-def test_rows_in_another_order_are_a_fault(x, change):
-    report = isonb.compare(x, change(x)).findings[0]
-    assert (report.name, report.severity) == ("unrelated rows", "fault")
-    assert "in the same order?" in report.advice
+def test_rows_in_another_order_are_recognised(x, change):
+    y = change(x)
+    result = isonb.compare(x, y)
+    report = result.findings[0]
+    assert (report.name, report.severity) == ("other order", "fault")
+    first, second = map(int, re.search(r"row (\d+) is row (\d+)", report.text).groups())
+    assert torch.allclose(x[first, : y.shape[1]], y[second], atol=1e-2)
 
 
 def test_rows_that_have_nothing_in_common_are_a_fault(x):
@@ -158,12 +163,14 @@ def test_rows_that_have_nothing_in_common_are_a_fault(x):
     assert names(isonb.compare(x, other))["unrelated rows"].severity == "fault"
 
 
-def test_a_rotation_keeps_the_neighbours_and_no_row(x):
+def test_a_rotation_is_named(x):
     turn, _ = torch.linalg.qr(torch.randn(D, D, generator=torch.Generator().manual_seed(3)))
     result = isonb.compare(x, 3 * x @ turn)
-    assert names(result)["moved rows"].advice == "Don't mix both in one index."
+    assert "a rotation of the first" in names(result)["rotation"].text
     assert result.overlap[0] == pytest.approx(1, abs=1e-3)
     assert result.cka == pytest.approx(1, abs=1e-5)
+    noisy = x @ turn + 0.1 * torch.randn(N, D, generator=torch.Generator().manual_seed(6))
+    assert "rotation" not in names(isonb.compare(x, noisy))
 
 
 def test_two_encoders_on_the_same_texts(tmp_path, capsys):

@@ -47,7 +47,7 @@ def fit(pl, net, *callbacks, parts=1):
     return trainer
 
 
-def test_it_counts_from_zero_and_leaves_no_hook(pl):
+def test_it_counts_from_zero_and_leaves_no_hook(pl, tmp_path):
     monitor = IsotropyMonitor(every=1, stop=[Gate("mean_cosine", high=-1.0, patience=7)])
     other = IsotropyMonitor(every=1, pooling=Pooling("mean"))  # two in one training
     net, callbacks = net_of(pl), [monitor.lightning(), other.lightning()]
@@ -55,6 +55,8 @@ def test_it_counts_from_zero_and_leaves_no_hook(pl):
         trainer = fit(pl, net, *callbacks)
         assert (trainer.global_step, monitor.counts, tiny.hooks(net)) == (6, [6], 0)
     assert [event.step for event in monitor.events] == [1, 2, 3, 4, 5, 6] * 2
+    trainer.save_checkpoint(tmp_path / "last.ckpt")
+    assert monitor.state_key in torch.load(tmp_path / "last.ckpt", weights_only=False)["callbacks"]
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         fit(pl, net := net_of(pl, interrupted=True), *callbacks)
     assert tiny.hooks(net) == 0
@@ -71,8 +73,12 @@ def test_training_is_the_same_with_it_and_its_values_are_logged(pl, parts):
     assert torch.equal(tiny.weights(net), tiny.weights(plain))
 
 
-def test_a_gate_ends_the_fit(pl):
+def test_a_gate_ends_the_fit_and_its_counts_go_through_a_checkpoint(pl):
     monitor = IsotropyMonitor(every=1, stop=[Gate("mean_cosine", high=-1.0, patience=2)])
-    assert fit(pl, net_of(pl), monitor.lightning()).global_step == 2
+    callback = monitor.lightning()
+    assert fit(pl, net_of(pl), callback).global_step == 2
+    again = IsotropyMonitor(every=1, stop=monitor.stop)
+    again.lightning().load_state_dict(callback.state_dict())
+    assert again.counts == [2]
     with pytest.raises(InputError, match="module must name a submodule of Net"):
         fit(pl, net_of(pl), IsotropyMonitor(module="outer").lightning())

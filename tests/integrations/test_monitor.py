@@ -128,12 +128,17 @@ def values_of(sequence, process):
 
 
 def _decisions(sequences):
-    """By sequence and step: the closed gates with their processes."""
+    """By sequence and step: the closed gates with their processes; counts are saved and loaded half way."""
     process, report = torch.distributed.get_rank(), []
     for sequence in range(sequences):
         counts, closed = GateCounts(GATES), []
-        for values in values_of(sequence, process):
+        for step, values in enumerate(values_of(sequence, process)):
             closed.append({gate.measure: on for gate, on in counts.update(values).items()})
+            if step == ROUNDS // 2:
+                box = [json.dumps(counts.state_dict())]
+                torch.distributed.broadcast_object_list(box, 0)  # a checkpoint is what the first process saves
+                counts = GateCounts(GATES)
+                counts.load_state_dict(json.loads(box[0]))
         report.append(closed)
     return report
 
@@ -150,6 +155,15 @@ def test_two_processes_decide_as_one_process_alone_would_on_either():
             assert got == {name: processes for name, processes in on.items() if processes}
             closings += len(got)
     assert closings > SEQUENCES
+
+
+def test_counts_of_another_number_of_processes_begin_anew(caplog):
+    counts = GateCounts(GATES)
+    counts.load_state_dict({repr(GATES[0]): [1, 0], repr(GATES[1]): [2, 2]})
+    assert counts.own == [0, 0]
+    assert "another number of processes" in caplog.text
+    counts.load_state_dict({repr(GATES[1]): [2]})
+    assert counts.own == [0, 2]
 
 
 def pointing(cosine, n=64, d=16):

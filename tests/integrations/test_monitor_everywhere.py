@@ -242,6 +242,19 @@ def test_what_is_no_trainer_is_refused():
         IsotropyMonitor().attach(torch.nn.Linear(2, 2))
 
 
+def test_the_counts_of_the_gates_go_through_a_checkpoint(tmp_path):
+    stop = [Gate("mean_cosine", high=-1.0, patience=3)]
+    first = trainer_of("vit", tmp_path / "run", 2)
+    first.args.save_strategy, first.args.save_steps = "steps", 2
+    IsotropyMonitor(every=1, stop=stop).attach(first)
+    first.train()
+    again = trainer_of("vit", tmp_path / "run", 9)
+    monitor = IsotropyMonitor(every=1, stop=stop).attach(again)
+    again.train(resume_from_checkpoint=True)
+    assert monitor.counts == [3]
+    assert again.state.global_step == 3
+
+
 def sentence_trainer(bert, folder, make, monitor=None):
     torch.manual_seed(0)
     encoder = SentenceTransformer(bert, device="cpu")
@@ -284,15 +297,21 @@ def test_losses_of_several_widths_and_layers_are_measured_at_the_full_vectors(ma
 
 
 def _two_ranks():
+    """Three steps, each by a monitor that goes on from what the first process saved of the one before."""
     folder = Path(tempfile.gettempdir()) / f"isonb-ranks-{os.getppid()}"
     folder.mkdir(exist_ok=True)
-    rank, kinds = torch.distributed.get_rank(), []
-    monitor = IsotropyMonitor(every=1, stop=COLLAPSE, path=folder / "events.jsonl")
+    rank, kinds, event = torch.distributed.get_rank(), [], None
     for step in (1, 2, 3):
+        monitor = IsotropyMonitor(every=1, stop=COLLAPSE, path=folder / "events.jsonl")
+        if event is not None:
+            monitor.load_state_dict(torch.load(folder / f"{step - 1}.pt"))
         flat, round_ = torch.ones(6, 4), torch.randn(6, 4, generator=torch.Generator().manual_seed(step))
         event = monitor.observe(flat if rank == 1 and step > 1 else round_, step)
         kinds.append(event.kind)
-    return kinds, event.reason, str(monitor.path)
+        if rank == 0:
+            torch.save(monitor.state_dict(), folder / f"{step}.pt")
+        torch.distributed.barrier()
+    return kinds, event.reason, str(folder / "events.jsonl")
 
 
 def test_a_gate_that_closes_on_one_process_closes_for_all_and_one_writes():

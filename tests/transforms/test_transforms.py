@@ -292,10 +292,11 @@ def test_files(name, tmp_path):
     fitted = TRANSFORMS[name]().fit(x)
     fitted.save(tmp_path / "deep" / "folder")
     assert sorted(p.name for p in (tmp_path / "deep" / "folder").iterdir()) == ["config.json", "weights.safetensors"]
-    result = load_transform(tmp_path / "deep" / "folder")
-    assert type(result) is type(fitted)
-    assert torch.equal(result.transform(x), fitted.transform(x))
-    assert repr(result) == repr(fitted)
+    for read in (load_transform, type(fitted).load):
+        result = read(tmp_path / "deep" / "folder")
+        assert type(result) is type(fitted)
+        assert torch.equal(result.transform(x), fitted.transform(x))
+        assert repr(result) == repr(fitted)
 
 
 def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
@@ -309,6 +310,8 @@ def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
 
 def test_broken_files(tmp_path):
     Whitening().fit(uneven(9, 3)).save(tmp_path)
+    with pytest.raises(InputError, match="must hold a ZeroMean"):
+        ZeroMean.load(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     for change, match in (
         ({"class": "Nonsense"}, "must hold one of .* Import its class first"),
