@@ -30,16 +30,19 @@ def write(folder: Path, *, tasks=("sst2", "rte"), model=BERT, methods=METHODS, s
                 metrics = {"accuracy": score, "baseline.accuracy": 0.5}
                 metrics |= {f"end.tokens.{measure}": 0.1 + gain / 100 + 0.001 * seed for measure in MEASURES}
                 read = 0.02 + gain / 1000 + 0.0001 * seed  # by the head: IsoScore-U, and so many of 768 directions
-                metrics |= {
-                    "end.features.isoscore_unbiased": read,
-                    "end.cls.isoscore": read,
-                    "end.cls.isoscore_star": read,
-                }
+                metrics["end.features.isoscore_unbiased"] = read
                 metrics["end.features.participation_ratio_unbiased"] = 1 + 767 * read
+                metrics |= {f"start.cls.{measure}": 0.3 for measure in OF_CLS}
+                metrics |= {f"end.cls.{measure}": read for measure in OF_CLS}
                 series = {"step.validation.accuracy": [(1, score - 0.1), (2, score)]}
+                series |= {f"step.validation.cls.{measure}": [(1, 0.2), (2, read)] for measure in OF_CLS}
                 series["layer.end.tokens.isoscore_star"] = [(k, 0.1 * k + gain / 100) for k in range(13)]
-                write_record(folder / "records", Record(config=config, metrics=metrics, series=series, manifest={}))
+                write_record(
+                    folder / "records", Record(config=config, metrics=metrics, series=series, manifest=MADE_ON)
+                )
     return folder
 
 
+MADE_ON = {"hardware": {"cpu": "made up", "bfloat16": False}, "data": {"model": "made up"}}
+OF_CLS = ("anisotropy_1", "anisotropy_1_centered", "isoscore", "isoscore_star", "mean_cosine")
 MEASURES = ("isoscore_star_all_layers", "isoscore_star", "mean_cosine", "mean_norm")

@@ -7,7 +7,7 @@ judged there (``runs_of`` of a prediction), by the arms named here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from isonb_lab.claims.design import PLAIN, Design, Settings
@@ -76,6 +76,23 @@ def learned_design(name: str, arm: Callable[[Settings], str | None], claims: tup
         suite=task_and_encoder,
         size="full",
         grid=LEARNED,
+    )
+
+
+def paper_design(name: str, treatments: Mapping[str, Treatment]) -> Design:
+    """The design of minilm's runs with a paper's own ``treatments``, by arm, as ``own_cells_plan.md`` asks for them."""
+
+    def arm(settings: Settings) -> str | None:
+        return next((arm for arm, treatment in treatments.items() if treatment.has(settings)), None)
+
+    return Design(
+        name=f"{name}_own",
+        page=f"papers/{name}",
+        recordings=OWN_CELLS[1:],
+        arm=arm,
+        suite=task_and_encoder,
+        size="full",
+        grid=OWN_CELLS[1],
     )
 
 

@@ -6,13 +6,15 @@ named page shows is counted from the runs of the study that the page draws; what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
+from isonb_lab.claims.design import Design
 from isonb_lab.claims.study import Study
+from isonb_lab.claims.treated_runs import treated_runs
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.sweeps.cost import Estimate, estimate
 from isonb_lab.sweeps.grids import load_grid
@@ -34,12 +36,14 @@ class Axis:
         values: what the paper has, as a column of the runs would have it; or, of points, how many of a line.
         column: of the runs; of points the series whose values a run has.
         word: before the numbers, where several axes share a name.
+        of_encoder: whether the encoder decides how many there are, as of its layers.
     """
 
     name: str
     values: tuple[Any, ...]
     column: str
     word: str = ""
+    of_encoder: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,11 @@ class Item:
         caption: how the caption of the counterpart begins there.
         axes: what the paper has; none for a diagram, or a table whose printed values the page repeats.
         study: whose runs the page draws.
+        own: the design at the paper's own settings whose runs it draws, too.
         pool: the study whose runs are counted as recorded.
         arms: those of the study that the counterpart draws; all by default.
         treatment: of the runs that would fill it.
+        why: no run is planned that would fill it.
         kind: "runs", "diagram" or "printed".
     """
 
@@ -71,6 +77,8 @@ class Item:
     arms: tuple[str, ...] = ()
     treatment: Treatment | None = field(default=None, hash=False)
     kind: str = "runs"
+    own: Design | None = field(default=None, hash=False)
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,18 +97,29 @@ class Counted:
 
 
 def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
-    """Each axis of an item with what its page shows of it and what is recorded. ``studies``: by name."""
+    """Each axis of an item with what its page shows of it, and what runs with its treatment record of it.
+
+    ``studies``: by name.
+    """
     if item.kind != "runs":
         return []
-    mine, every = studies[item.study], studies[item.pool]
-    chosen = mine.runs[mine.runs["arm"].isin(item.arms)] if item.arms else mine.runs
+    drawn, every = [studies[item.study]], studies[item.pool]
+    drawn += [studies[item.own.name]] if item.own else []
+    mine, logged = (pd.concat([getattr(study, name) for study in drawn]) for name in ("runs", "series"))
+    chosen = mine[mine["arm"].isin(item.arms)] if item.arms else mine
+    treated = every.runs
+    if item.treatment:
+        treated = treated[treated["run_id"].isin([run for run, _ in treated_runs(treated, item.treatment)])]
     results = []
     for axis in item.axes:
-        shown, recorded = (
-            _count(axis, study, _of_method(axis, item, runs)) for study, runs in ((mine, chosen), (every, every.runs))
-        )
-        results.append(Counted(axis, shown, max(shown, recorded), _of(axis)))
+        shown = _count(axis, logged, _of_method(axis, item, chosen))
+        results.append(Counted(axis, shown, max(shown, _count(axis, every.series, treated)), _of(axis)))
     return results
+
+
+def is_whole(found: Sequence[Counted]) -> bool:
+    """Whether all is shown that another encoder wouldn't change."""
+    return all(one.shown == one.printed for one in found if not one.axis.of_encoder)
 
 
 def _of_method(axis: Axis, item: Item, runs: pd.DataFrame) -> pd.DataFrame:
@@ -113,9 +132,9 @@ def _of(axis: Axis) -> int:
     return int(axis.values[0]) if axis.name == "points" else len(axis.values)
 
 
-def _count(axis: Axis, study: Study, runs: pd.DataFrame) -> int:
+def _count(axis: Axis, series: pd.DataFrame, runs: pd.DataFrame) -> int:
     if axis.name == "points":
-        logged = study.series[(study.series["name"] == axis.column) & study.series["run_id"].isin(runs["run_id"])]
+        logged = series[(series["name"] == axis.column) & series["run_id"].isin(runs["run_id"])]
         points = logged.groupby("run_id")["step"].nunique()
         return 0 if points.empty else min(int(points.median()), _of(axis))
     if axis.column not in runs:

@@ -151,3 +151,5 @@ CLAIMS = (
     ),
 )
 DESIGN = arms.learned_design("isolayer", arm_of, CLAIMS)
+PLAIN_RUNS = arms.plain_on(arms.ISOLAYER_TASKS, head=("linear",), holdout=(0.3,))
+PAPER_RUNS = arms.paper_design(DESIGN.name, {PLAIN: PLAIN_RUNS, arms.ISOLAYER: arms.ISOLAYER_LAYER})

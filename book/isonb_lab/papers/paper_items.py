@@ -7,7 +7,7 @@ from typing import Any
 
 from isonb_lab.claims.treatment import Treatment
 
-from . import arms
+from . import arms, isolayer, shrink_the_longest, softdecay
 from .coverage import Axis, Item
 
 SIMILARITY = ("stsb_test", "sts12", "sts13", "sts14", "sts15", "sts16", "sickr")
@@ -18,7 +18,7 @@ def _tasks(*tasks: str) -> Axis:
 
 
 def _models(*models: str) -> Axis:
-    return Axis("models", models, "model")
+    return Axis("models", models, "model", of_encoder=True)
 
 
 def _weights(*weights: float) -> Axis:
@@ -34,7 +34,7 @@ def _zetas(*zetas: float) -> Axis:
 
 
 def _points(number: int, series: str, of: str) -> Axis:
-    return Axis("points", (number,), series, of)
+    return Axis("points", (number,), series, of, of_encoder=of == "layers")
 
 
 def _item(paper: str, item: str, shows: str, *axes: Axis, page: str, caption: str = "", **more: Any) -> Item:
@@ -65,7 +65,7 @@ SIGNS = Treatment("cosreg", arms.GLUE, {"method.weight": (-1, 1)})
 _shrink = partial(_item, "000", page=SHRINK_PAGE, study=arms.TRAINED, treatment=arms.entropy_of(select=True))
 _istar = partial(_item, "001", page=ISTAR_MORE, study=PAPER_WEIGHTS)
 _softdecay = partial(_item, "002", page=SOFT_PAGE, study=arms.TRAINED)
-_spectra = partial(_item, "002", page=SOFT_MORE, study=LEARNED)
+_spectra = partial(_item, "002", page=SOFT_MORE, study=LEARNED, own=softdecay.PAPER_RUNS)
 _similarity = partial(_item, "002", page=SOFT_MORE, study=SOFT, pool=SOFT)
 _isolayer = partial(_item, "003", page=ISO_PAGE, study=arms.TRAINED, treatment=arms.ISOLAYER_LAYER)
 
@@ -92,9 +92,15 @@ ITEMS = (
         *BARS,
         _points(570, "step.train.cls.anisotropy_1", "updates"),
         study=SHRINK,
+        own=shrink_the_longest.PAPER_RUNS,
     ),
     _shrink(
-        "Figure 2", "score in training", *BARS, _points(30, "step.validation.accuracy", "validations"), study=SHRINK
+        "Figure 2",
+        "score in training",
+        *BARS,
+        _points(30, "step.validation.accuracy", "validations"),
+        study=SHRINK,
+        own=shrink_the_longest.PAPER_RUNS,
     ),
     _istar(
         "Table 1",
@@ -144,7 +150,7 @@ ITEMS = (
     _istar(
         "Figure 8",
         "score by layer",
-        *(_tasks("cola"), BERTS, Axis("settings", tuple(range(1, 13)), "method.layers", "layers")),
+        *(_tasks("cola"), BERTS, Axis("settings", tuple(range(1, 13)), "method.layers", "layers", of_encoder=True)),
         caption=LAST_TWO,
         treatment=arms.istar_at((-1,), layers=range(1, 13)),
     ),
@@ -167,6 +173,7 @@ ITEMS = (
         _tasks("mnli", "mnli_mm", "qqp", "qnli", "sst2", "cola", "mrpc", "rte"),
         *(BERT, _methods("softdecay", "tension", "sbert")),
         caption="Table 3. Theirs",
+        why="the labels of its test rows aren't public",
     ),
     _spectrum("Figure 1", "spectra by layer", "Figures 1, 2 and 5 by depth", "cola", 6),
     _spectrum("Figure 2", "spectra of MRPC", "Figure 2", "mrpc", 3),
@@ -194,6 +201,7 @@ ITEMS = (
         *ISOLAYERS,
         caption="Share of variance of the first k",
         study=ISO,
+        own=isolayer.PAPER_RUNS,
     ),
     Item("003", "Figure 1", "diagram of the phases", ISO_PAGE, "", kind="diagram"),
 )

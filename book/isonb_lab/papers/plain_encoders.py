@@ -7,12 +7,13 @@ from functools import partial
 
 import torch
 
+from isonb.errors import fail
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore, isoscore_star
 from isonb.measures.registry import titles
 from isonb.measures.spectrum import anisotropy
 from isonb_lab.claims.design import PLAIN as NONE
-from isonb_lab.claims.design import TASK_NAMES, Design, Settings
+from isonb_lab.claims.design import TASK_NAMES, Design, Settings, StudyError
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, less
 from isonb_lab.runs.protocols import PROTOCOLS
@@ -46,21 +47,60 @@ def arm_of(settings: Settings) -> str | None:
 
 
 def suite_of(settings: Settings) -> str:
-    """The task in print."""
+    """The task in print; a set of similarity with the encoder behind it where it isn't minilm."""
     task = str(settings["task"])
+    if settings["experiment"] == "similarity" and task in SETS:
+        return set_of(SETS[task], str(settings["model"]))
     return SETS.get(task) or TASK_NAMES.get(task) or task.removeprefix("english_")
 
 
+def set_of(name: str, encoder: str) -> str:
+    """The suite of an encoder on a set of similarity.
+
+    >>> set_of("STS-13", "minilm"), set_of("STS-13", "tiny")
+    ('STS-13', 'STS-13 (tiny)')
+    """
+    return name if encoder == MINILM else f"{name} ({encoder})"
+
+
+def encoders(study: Study) -> tuple[str, ...]:
+    """The arms of plain fine-tuning: those of the book first, then a reader's, the one with most runs before others."""
+    fine = study.runs[(study.runs["experiment"] == "finetune") & (study.runs["method.name"] == NONE)]
+    counted = fine["arm"].value_counts().index
+    return tuple(arm for arm in dict.fromkeys([MINILM, TINY, EMBEDDED, *counted]) if arm in counted)
+
+
+def main_encoder(study: Study) -> str:
+    """The encoder that the page is about: the first of :func:`encoders`.
+
+    Raises
+        StudyError: for runs without plain fine-tuning.
+    """
+    if not (names := encoders(study)):
+        must, fix = "runs must hold plain fine-tuning", "Sweep a grid with the method none."
+        fail(StudyError, must, f"{len(study.runs)} runs: {', '.join(study.arms)}", fix)
+    return names[0]
+
+
+def tasks_of(study: Study, encoder: str) -> tuple[str, ...]:
+    """The tasks that an encoder was fine-tuned on, those of GLUE first; generated ones where there is no other."""
+    suites = study.runs.loc[study.runs["arm"] == encoder, "suite"].unique()
+    every = tuple(suite for suite in dict.fromkeys([*GLUE, *suites]) if suite in suites)
+    return tuple(suite for suite in every if suite not in GENERATED) or every
+
+
 def _lead(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
-    """How far an arm's score lies above the majority baseline."""
+    """How far an arm's score lies above the majority baseline; in runs that lack it, how far that of their encoder."""
+    arm = arm if arm in study.arms else next(iter(encoders(study)), arm)
     leads = {suite: study.lead(arm, suite) for suite in suites}
     return {suite: lead for suite, lead in leads.items() if lead is not None}
 
 
 def _gains(study: Study, suites: Sequence[str], *, method: str) -> Evidence:
     """One cell a set and protocol; a set without subsets has one."""
-    places = [(s, p) for s in SETS.values() for p in (AVERAGES if s in SUBSETS else ("all",))]
-    gains = {f"{s}, {p}" if s in SUBSETS else s: pair_gain(study, method, s, p) for s, p in places}
+    sets = [(s, suite) for s in SETS.values() for suite in study.suites if suite.partition(" (")[0] == s]
+    places = [(s, suite, p) for s, suite in sets for p in (AVERAGES if s in SUBSETS else ("all",))]
+    gains = {f"{suite}, {p}" if s in SUBSETS else suite: pair_gain(study, method, suite, p) for s, suite, p in places}
     return {cell: gain for cell, gain in gains.items() if gain is not None}
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
 from isonb_lab.claims.design import PLAIN, Settings
+from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.verdicts import Prediction, Value, claim, less, tail
 
@@ -121,4 +124,13 @@ CLAIMS = (
         _own_share(3, SELECTED, direction="greater"),
     ),
 )
+
+
+def score_course(study: Study, arm: str) -> pd.DataFrame:
+    """The main score of an arm's runs at each validation, as a series."""
+    names = "step.validation." + study.series["run_id"].map(study.runs.set_index("run_id")["metric"])
+    return study.series[(study.series["name"] == names) & (study.series["arm"] == arm)]
+
+
 DESIGN = arms.learned_design("shrink_the_longest", arm_of, CLAIMS)
+PAPER_RUNS = arms.paper_design(DESIGN.name, {PLAIN: PLAIN_RUNS, **TREATMENTS})

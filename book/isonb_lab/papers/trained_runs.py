@@ -18,6 +18,7 @@ SERIES = (  # beginnings of what claims and pages read of the papers' own cells:
     "k.end.",
     "layer.end.cls.two_nn",
     "layer.end.tokens.",
+    "layer.start.tokens.",
     "step.second.",
     "step.train.cls.anisotropy_",
     "step.validation.",

@@ -9,9 +9,10 @@ import papermill
 import pytest
 
 from isonb_lab.claims.design import StudyError
-from isonb_lab.papers import head_to_head, heads, istar
+from isonb_lab.papers import head_to_head, heads, istar, plain_encoders
 from isonb_lab.papers.studies import load_study
-from isonb_lab.runs.record import read_record, write_record
+from isonb_lab.runs.record import Record, read_record, write_record
+from isonb_lab.runs.settings import resolve
 from isonb_lab.runtime.glue import glued
 from tests.lab import own_runs
 
@@ -66,6 +67,24 @@ def test_each_method_of_these_runs_is_compared_on_the_vectors_that_it_changes(fo
     own_runs.write(tmp_path, tasks=["rte"], seeds=range(2))
     with pytest.raises(StudyError, match="with 3 seeds in common"):
         head_to_head.compared(load_study("head_to_head", runs=tmp_path))
+
+
+def test_plain_encoders_are_those_of_these_runs(folder, tmp_path):
+    study = load_study("plain_encoders", runs=folder)
+    assert plain_encoders.main_encoder(study) == own_runs.BERT
+    assert plain_encoders.tasks_of(study, own_runs.BERT) == ("RTE", "SST-2")
+    above = next(verdict for verdict in study.verdicts() if verdict.claim.number == 26).predictions[0]
+    assert {cell.name: round(cell.interval.estimate, 3) for cell in above.cells if cell.interval} == {"RTE": 0.304}
+    own_runs.write(tmp_path, methods={"softdecay": 0})
+    with pytest.raises(StudyError, match="must hold plain fine-tuning"):
+        plain_encoders.main_encoder(load_study("plain_encoders", runs=tmp_path))
+
+
+def test_one_similarity_set_has_a_place_for_each_encoder(tmp_path):
+    for model in ("minilm", own_runs.BERT):
+        config = resolve({"experiment": "similarity", "task": "sts13", "model": model})
+        write_record(tmp_path / "records", Record(config, {"spearman.all": 0.5}))
+    assert set(load_study("plain_encoders", runs=tmp_path).suites) == {"STS-13", f"STS-13 ({own_runs.BERT})"}
 
 
 @pytest.mark.parametrize("make", [lambda folder: None, lambda folder: (folder / "a.json").write_text("{")])
@@ -133,3 +152,15 @@ def test_the_head_to_head_of_these_runs(folder, tmp_path, monkeypatch):
     assert values["above"] == f"{gain} on {RTE}; {gain} on {SST2}"
     assert (values["over-below"], values["n-tests"], values["linear-plain STS-B"]) == ("I-STAR (raise)", "14", "–")
     assert f"doesn't hold here with runs = '{folder}'" in shown
+
+
+@pytest.mark.slow
+def test_the_plain_encoders_of_these_runs(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(BOOK / "results")
+    small = {"examples": 64, "epochs": 1, "held_out": 60}
+    notebook, shown = executed("results/plain_encoders", tmp_path, runs=str(folder), **small)
+    values = glued(notebook)
+    assert (values["encoder"], values["n-plain"]) == (own_runs.BERT, "6")
+    assert values["minilm-above"] == "RTE (0.804 against 0.500) and SST-2 (0.804 against 0.500)"
+    assert (values["claim-26"], values["claim-27"], values["our-whitening"]) == ("inconclusive", "contradicted", "–")
+    assert f"runs = '{folder}'" in shown

@@ -1,6 +1,7 @@
 """What is shown of each table and figure, counted by hand on made-up runs, and on the built pages."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 import isonb
+from isonb_lab.claims.design import Design
 from isonb_lab.claims.treatment import Treatment
 from isonb_lab.papers import coverage, paper_items
 from isonb_lab.papers.studies import load_study
@@ -45,9 +47,25 @@ def test_values_of_the_paper_that_some_run_of_the_page_has_are_shown():
 
 def test_a_weight_of_another_method_is_none_of_the_items():
     weights, istar = Axis("settings", (-1, 1), "method.weight"), Treatment("istar", ("sst2",))
-    page = study(**{"method.name": ["none", "istar", "cosreg"], "method.weight": [None, -1.0, 1.0]})
+    page = study(task=["sst2"] * 3, **{"method.name": ["none", "istar", "cosreg"], "method.weight": [None, -1.0, 1.0]})
     item = Item("001", "Figure 3", "", "", "", (weights,), "page", "page", treatment=istar)
     assert coverage.counted(item, {"page": page})[0].shown == 1
+
+
+def test_what_is_recorded_has_the_treatment_and_what_is_drawn_may_be_of_two_studies():
+    tasks, own = Axis("tasks", ("sst2", "qnli"), "task"), Design("own", "", (), dict.get)
+    pool = study(task=["qnli", "sst2", "rte"], **{"method.name": ["none", "istar", "istar"]})
+    studies = {"page": study(task=["rte"] * 3), "pool": pool, "own": study(task=["cola", "sst2", "rte"])}
+    istar = Item("001", "Table 2", "", "", "", (tasks,), "page", "pool", treatment=Treatment("istar", ("qnli", "sst2")))
+    assert str(coverage.counted(istar, studies)[0]) == "0 of 2 (1 recorded)"
+    assert str(coverage.counted(replace(istar, own=own), studies)[0]) == "1 of 2"
+
+
+def test_what_another_encoder_would_change_is_no_lack():
+    layers = Axis("points", (12,), "layer.end.x", of_encoder=True)
+    results = [coverage.Counted(layers, 4, 4, 12), coverage.Counted(Axis("tasks", ("a",), "task"), 1, 1, 1)]
+    assert coverage.is_whole(results)
+    assert not coverage.is_whole([*results, coverage.Counted(Axis("tasks", ("a", "b"), "task"), 1, 2, 2)])
 
 
 def test_points_are_those_of_a_line():
@@ -83,6 +101,7 @@ def test_the_page_prints_what_is_counted():
     text = text_of("results/ledger")
     names = {name for item in ITEMS for name in (item.study, item.pool) if name}
     studies = {name: load_study(name) for name in names}
+    studies |= {item.own.name: load_study(item.own) for item in ITEMS if item.own}
     for item in ITEMS:
         start = text.index(f"{coverage.NAMES[item.paper]} {item.item} {item.shows}")
         row = text[start : start + 600]
