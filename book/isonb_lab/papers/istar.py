@@ -9,7 +9,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from scipy import stats as scipy_stats
 
@@ -19,8 +18,8 @@ from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated, by_regime, training_of, treated_runs
 from isonb_lab.claims.verdicts import Change, Evidence, Prediction, Value, claim, difference
-from isonb_lab.statistics.resampling import DRAWS
-from isonb_lab.statistics.seeds import LEVEL, Array, Interval
+from isonb_lab.statistics.resampling import rank_correlation
+from isonb_lab.statistics.seeds import LEVEL, Interval
 
 from . import arms
 from .figure_2 import disagreements, nearer, too_low
@@ -109,22 +108,7 @@ def correlation(study: Study, suite: str) -> Interval | None:
     one_sided = PLAIN in (swept[0], swept[-1])
     if one_sided or len(runs) < 4 or runs["arm"].nunique() < len(swept) or runs["score"].nunique() < 2:
         return None
-    return _spearman(runs[[ISOTROPY, "score"]].to_numpy())
-
-
-def _spearman(both: Array) -> Interval:
-    drawn = both[np.random.default_rng(0).integers(0, len(both), (DRAWS, len(both)))]
-    low, high = np.nanquantile(_rank_correlation(drawn), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(_rank_correlation(both)), float(low), float(high), LEVEL, len(both), "percentile")
-
-
-def _rank_correlation(pairs: Array) -> Array:
-    """Pearson's correlation of the mid-ranks of pairs (..., n, 2); NaN where a side is constant."""
-    ranks = scipy_stats.rankdata(pairs, axis=-2)
-    a, b = np.moveaxis(ranks - ranks.mean(axis=-2, keepdims=True), -1, 0)
-    with np.errstate(invalid="ignore"):
-        result: Array = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
-    return result
+    return rank_correlation(*runs[[ISOTROPY, "score"]].to_numpy().T)
 
 
 def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
@@ -173,7 +157,7 @@ def _correlations_on_stsb(study: Study, suites: Sequence[str]) -> Evidence:
     """Over the runs of both signs and plain ones; the interval is over runs."""
     runs = study.runs[study.runs["suite"].isin(list(suites)) & study.runs["arm"].isin([arms.LOWER, PLAIN, arms.RAISE])]
     groups = runs.reindex(columns=["suite", ISOTROPY, "score"]).dropna().groupby("suite")
-    return {str(suite): _spearman(some[[ISOTROPY, "score"]].to_numpy()) for suite, some in groups}
+    return {str(suite): rank_correlation(*some[[ISOTROPY, "score"]].to_numpy().T) for suite, some in groups}
 
 
 def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
@@ -214,7 +198,7 @@ def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
         part = runs.loc[[*some, *(run for run, settings in plain if training_of(settings) == regime)]]
         pairs = part.reindex(columns=[ISOTROPY, "score"]).dropna()
         if part["method.weight"].nunique() > 1 and len(pairs) >= 4:
-            results[name] = _spearman(pairs.to_numpy())
+            results[name] = rank_correlation(*pairs[[ISOTROPY, "score"]].to_numpy().T)
     return results
 
 

@@ -105,11 +105,33 @@ def rank_difference(
     sampled = sampled[~np.isnan(sampled)]
     if 2 * len(sampled) < draws or np.isnan(estimate):
         raise StatsError(f"half of the draws must have a value; got {len(sampled)} of {draws}. Use more pairs.")
-    low, high = np.quantile(sampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     side = min(int((sampled <= 0).sum()), int((sampled >= 0).sum()))
     share = min(1.0, 2 * (side + 1) / (len(sampled) + 1))
-    interval = Interval(float(estimate), float(low), float(high), LEVEL, len(y), "percentile")
-    return RankDifference(interval, share, draws)
+    return RankDifference(_percentile(float(estimate), sampled, len(y)), share, draws)
+
+
+def _percentile(estimate: float, drawn: Array, n: int) -> Interval:
+    low, high = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(estimate, float(low), float(high), LEVEL, n, "percentile")
+
+
+def rank_correlation(x: Array, y: Array) -> Interval:
+    """Spearman's correlation of two sides (n,), and its percentile interval over the n pairs.
+
+    Draws in which one side is constant have no correlation.
+
+    >>> rank_correlation(np.arange(5.0), np.arange(5.0) ** 2).ends
+    (1.0, 1.0, 1.0)
+    """
+    rows = np.concatenate([*_resamples(len(x), DRAWS, np.random.default_rng(0), CELLS)])
+    return _percentile(float(_rank_correlations(x, y)), _rank_correlations(x[rows], y[rows]), len(x))
+
+
+def _rank_correlations(x: Array, y: Array) -> Array:
+    """Pearson's correlation of mid-ranks along the last axis; NaN where a side is constant."""
+    a, b = (ranks - ranks.mean(-1, keepdims=True) for ranks in (scipy_stats.rankdata(side, axis=-1) for side in (x, y)))
+    with np.errstate(invalid="ignore"):
+        return np.asarray((a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1)), dtype=np.float64)
 
 
 def correlation_of_means(x: Array, y: Array, *, draws: int = DRAWS, seed: int = 0) -> Interval:
@@ -126,12 +148,9 @@ def correlation_of_means(x: Array, y: Array, *, draws: int = DRAWS, seed: int = 
         got = f"shapes {x.shape} and {y.shape}"
         raise StatsError(f"two sides must be finite and of one shape, at least 2 by 2; got {got}. Pass whole rows.")
     rows = np.concatenate([*_resamples(len(x), draws, np.random.default_rng(seed), CELLS // x.shape[1])])
-    ranks = [scipy_stats.rankdata(np.concatenate([[side.mean(0)], side[rows].mean(1)]), axis=1) for side in (x, y)]
-    a, b = (side - side.mean(axis=1, keepdims=True) for side in ranks)
-    scale = np.sqrt((a * a).sum(1) * (b * b).sum(1))
-    each = np.divide((a * b).sum(1), scale, out=np.zeros_like(scale), where=scale > 0)
-    low, high = np.quantile(each[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(each[0]), float(low), float(high), LEVEL, len(x), "percentile")
+    means = (np.concatenate([[side.mean(0)], side[rows].mean(1)]) for side in (x, y))
+    each = np.nan_to_num(_rank_correlations(*means))
+    return _percentile(float(each[0]), each[1:], len(x))
 
 
 def _resampled(gold: Array, a: Array, b: Array, draws: int, generator: np.random.Generator) -> Array:

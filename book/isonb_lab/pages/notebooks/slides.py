@@ -28,20 +28,7 @@ STATIC = Path(__file__).parents[1] / "static"
 ASSETS = ("isonb.css", "isonb.js", "deck.css", "deck.js")
 HEADING = re.compile(r"^(?=#{1,2} )", re.MULTILINE)
 CHAPTER_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\.ipynb\)")
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="stylesheet" href="static/isonb.css"><link rel="stylesheet" href="static/deck.css">
-<script src="static/deck.js"></script><script src="static/isonb.js"></script>
-<script defer src="mathjax/tex-svg.js"></script>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
+PAGE = Path(__file__).with_name("deck.html")
 
 
 def as_html(text: str) -> str:
@@ -84,7 +71,7 @@ def deck(title: str, slides: Sequence[str]) -> str:
         "</section>"
         for number, slide in enumerate(slides, start=1)
     ]
-    return PAGE.format(title=html.escape(title), body="\n".join(parts))
+    return PAGE.read_text(encoding="utf-8").format(title=html.escape(title), body="\n".join(parts))
 
 
 def write_slides(book: Book) -> Path:
