@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from isonb.measures.registry import titles
 from isonb_lab.claims.design import PLAIN, Design, Settings
-from isonb_lab.claims.verdicts import Claim
+from isonb_lab.claims.verdicts import claim
 
 from .arms import changed
 
@@ -61,10 +61,8 @@ def arm_of(settings: Settings) -> str | None:
 
 
 CLAIMS = tuple(
-    Claim(
-        name,
-        f"{LABELS[name]}: raises the score",
-        tuple(changed("score", "score", arm, "greater") for arm in arms_of(name)),
+    claim(
+        name, f"{LABELS[name]}: raises the score", *(changed("score", "score", arm, "greater") for arm in arms_of(name))
     )
     for name in LABELS
 )

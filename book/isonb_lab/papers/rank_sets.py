@@ -10,9 +10,8 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from isonb_lab.statistics.seeds import StatsError, holm, paired_p
+from isonb_lab.statistics.paired import GAIN, OPEN, paired_tests
+from isonb_lab.statistics.seeds import StatsError
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,11 @@ class RankSet:
         return f"{self.best}" if self.best == self.worst else f"{self.best} to {self.worst}"
 
 
-def rank_sets(scores: Mapping[str, Mapping[int, float]], *, level: float = 0.95) -> dict[str, RankSet]:
+def rank_sets(scores: Mapping[str, Mapping[int, float]]) -> dict[str, RankSet]:
     """The rank set of each method, from one score a seed; greater is better.
 
     Every two methods are compared on the seeds that both have, by Student's paired test; Holm's method holds the chance
-    of any wrong order among all pairs at 1 - ``level``. A method that surely loses to k others has no rank better than
+    of any wrong order among all pairs at 5%. A method that surely loses to k others has no rank better than
     k + 1, and one that surely beats m of K methods none worse than K - m. Raises
     :class:`~isonb_lab.statistics.seeds.StatsError` where two methods share fewer than 2 seeds.
 
@@ -46,22 +45,17 @@ def rank_sets(scores: Mapping[str, Mapping[int, float]], *, level: float = 0.95)
     >>> {name: (ranks.best, ranks.worst) for name, ranks in rank_sets(scores).items()}
     {'a': (1, 1), 'b': (2, 3), 'c': (2, 3)}
     """
-    pairs = list(itertools.combinations(scores, 2))
-    means: dict[str, float] = {}
-    p_values: dict[str, float] = {}
-    for a, b in pairs:
+    differences: dict[tuple[str, str], list[float]] = {}
+    for a, b in itertools.combinations(scores, 2):
         shared = sorted(set(scores[a]) & set(scores[b]))
         if len(shared) < 2:
             raise StatsError(f"{a} and {b} must share 2 seeds; got {len(shared)}. Run both with the same seeds.")
-        differences = [scores[a][seed] - scores[b][seed] for seed in shared]
-        key = f"{len(means)}"
-        means[key], p_values[key] = float(np.mean(differences)), paired_p(differences)
-    sure = {key for key, p in holm(p_values).items() if p <= 1 - level} if pairs else set()
+        differences[a, b] = [scores[a][seed] - scores[b][seed] for seed in shared]
     beats: dict[str, list[str]] = {name: [] for name in scores}
     loses: dict[str, list[str]] = {name: [] for name in scores}
-    for (a, b), key in zip(pairs, means, strict=True):
-        if key in sure:
-            winner, loser = (a, b) if means[key] > 0 else (b, a)
+    for (a, b), test in paired_tests(differences).items():
+        if test.verdict != OPEN:
+            winner, loser = (a, b) if test.verdict == GAIN else (b, a)
             beats[winner].append(loser)
             loses[loser].append(winner)
     return {

@@ -20,7 +20,7 @@ from isonb_lab.places import EXPERIMENTS_FOLDER
 from isonb_lab.runs.manifest import processor_kinds
 from isonb_lab.runs.recordings import FOLDER, recorded, scored
 from isonb_lab.runs.settings import Planned
-from isonb_lab.statistics.seeds import holm, paired_p, student
+from isonb_lab.statistics.paired import paired_tests
 from isonb_lab.sweeps.grids import grid_sizes, load_grid
 
 from .arms import METHODS
@@ -62,22 +62,21 @@ def gains_twice(here: Study, elsewhere: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["suite", "arm", "seed", "here", "there"])
 
 
-def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def gains_apart(twice: pd.DataFrame) -> pd.DataFrame:
     """Whether the mean gains of :func:`gains_twice` differ from one kind of processor to the other.
 
     One row a suite and arm with three seeds or more: ``n``, the mean gains ``here`` and ``there``, the mean difference
     ``difference`` of the same seeds with Student's interval ``low`` to ``high``, and ``p`` of the paired test by Holm's
     method over all rows.
     """
-    rows = []
-    for (suite, arm), cell in twice.groupby(["suite", "arm"], sort=False):
-        if len(cell) >= FEWEST:
-            values = list(cell["there"] - cell["here"])
-            mean = student(values, level=level)
-            means = (len(cell), cell["here"].mean(), cell["there"].mean())
-            rows.append((suite, arm, *means, *mean.ends, paired_p(values)))
-    table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "difference", "low", "high", "p"])
-    return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
+    groups = twice.groupby(["suite", "arm"], sort=False)
+    cells = {name: cell for name, cell in groups if len(cell) >= FEWEST}
+    tests = paired_tests({name: list(cell["there"] - cell["here"]) for name, cell in cells.items()})
+    rows = [
+        (*name, len(cells[name]), *cells[name][["here", "there"]].mean(), *test.interval.ends, test.p)
+        for name, test in tests.items()
+    ]
+    return pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "difference", "low", "high", "p"])
 
 
 def planned() -> dict[str, tuple[set[str], Planned]]:
