@@ -8,7 +8,6 @@ from pathlib import Path
 import isonb
 
 ROOT = Path(isonb.__file__).parent
-TESTS = Path(__file__).parent
 ROOMS = ("measures", "barcodes", "losses", "layers", "transforms", "streaming", "numerics")
 MATHS = sorted([*ROOT.glob("*.py"), *(path for room in ROOMS for path in (ROOT / room).glob("*.py"))])
 

@@ -113,7 +113,6 @@ def packed_words(path):
 
 TENSORS = pa.FixedShapeTensorArray.from_numpy_ndarray
 QDRANT = {"result": {"points": [{"id": 1, "payload": {"t": "a"}, "vector": row} for row in ROWS]}}
-OPENAI = {"data": [{"index": 1, "embedding": row} for row in ROWS], "model": "m"}
 
 # What is written under which name; which part; the numbers that should come.
 READ = {

@@ -39,7 +39,6 @@ def test_all_is_well(data, tmp_path, monkeypatch):
     ("changes", "kind", "message"),
     [
         ({"model": "no-such-model"}, ModelError, "got 'no-such-model': no such folder and not in the local cache"),
-        ({"model": "/no/such/folder"}, ModelError, "it is no folder"),
         ({"method": "nothing"}, MethodError, "got 'nothing'"),
         ({"method": {"name": "sbert", "pairs": "cola"}}, TaskError, "pairs must name a classification task of two"),
         ({"max_length": 4096}, OptionError, "max_length must not pass the longest input of tiny"),

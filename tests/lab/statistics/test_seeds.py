@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy import stats as scipy_stats
 
 from isonb.errors import InputError
 from isonb_lab.statistics.resampling import bootstrap
@@ -18,7 +17,7 @@ FIVE = np.array([0.8, 1.9, -0.3, 1.1, 0.4])
 
 
 def test_student_is_scipys():
-    theirs = scipy_stats.ttest_1samp(FIVE, 0).confidence_interval(0.9)
+    theirs = stats.ttest_1samp(FIVE, 0).confidence_interval(0.9)
     ours = student(FIVE, level=0.9)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
 
@@ -26,7 +25,7 @@ def test_student_is_scipys():
 def test_expanded_against_every_resample():
     """All 3,125 of them, at quantiles so far out that the width is Student's where many values are normal."""
     means = np.array([np.mean(row) for row in itertools.product(FIVE, repeat=5)])
-    tail = scipy_stats.norm.cdf(math.sqrt(5 / 4) * scipy_stats.t.ppf(0.025, 4))
+    tail = stats.norm.cdf(math.sqrt(5 / 4) * stats.t.ppf(0.025, 4))
     ours = bootstrap(FIVE, draws=200_000)
     assert (ours.low, ours.high) == pytest.approx(tuple(np.quantile(means, [tail, 1 - tail])), abs=0.03)
     x = np.random.default_rng(0).normal(size=200)
@@ -53,7 +52,7 @@ levels = pytest.mark.parametrize("alpha", LEVELS, ids=["one test", "the first of
 def shown(effect, spread, n, alpha):
     """The share of simulated samples in which a paired t test shows a true effect at ``alpha``."""
     samples = np.random.default_rng(5).normal(effect, spread, (40_000, n))
-    return float((scipy_stats.ttest_1samp(samples, 0, axis=1).pvalue <= alpha).mean())
+    return float((stats.ttest_1samp(samples, 0, axis=1).pvalue <= alpha).mean())
 
 
 @few
@@ -65,8 +64,8 @@ def test_the_minimum_detectable_effect_is_shown_in_four_of_five_samples(n, alpha
 @pytest.mark.parametrize(("count", "n"), [(0, 30), (4, 10), (5, 5)])
 def test_the_interval_of_a_share_is_that_of_the_beta_law(count, n):
     ours = share(count, n)
-    low = scipy_stats.beta.ppf(0.025, count, n - count + 1) if count else 0
-    high = scipy_stats.beta.ppf(0.975, count + 1, n - count) if count < n else 1
+    low = stats.beta.ppf(0.025, count, n - count + 1) if count else 0
+    high = stats.beta.ppf(0.975, count + 1, n - count) if count < n else 1
     assert (ours.estimate, ours.low, ours.high) == pytest.approx((count / n, low, high))
 
 
