@@ -59,6 +59,8 @@ def test_values_are_looked_at_on_the_cpu_and_in_strict():
             assert not check_values(elsewhere)
         assert check_values(elsewhere)
     assert not check_values(elsewhere)
+    far = torch.full((3, 2), 3e38)  # a sum beyond the dtype is not a bad value
+    assert torch.equal(check_points(far)[0], far)
 
 
 def test_the_advice_for_complex_points_keeps_both_parts():

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from support import assert_same, normal, uneven
+from support import assert_same, check_rejects, normal, uneven
 
+from isonb.errors import DegenerateError, ShapeError
 from isonb.measures.cosine import cosine_contributions, cosine_penalty, mean_cosine
 from isonb.measures.isoscore import participation_ratio
 from isonb.streaming.moments import Moments
@@ -91,3 +92,5 @@ def test_averages_over_distinct_rows() -> None:
     total, square = squared_traces(x)
     torch.testing.assert_close(total, torch.stack(totals).mean(), rtol=1e-10, atol=0)
     torch.testing.assert_close(square, torch.stack(squares).mean(), rtol=1e-10, atol=0)
+    check_rejects(squared_traces, ShapeError, "at least 4 points; got 3", x[:3])
+    check_rejects(squared_traces, DegenerateError, "must not all be equal", torch.ones(5, 3))
