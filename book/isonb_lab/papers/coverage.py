@@ -105,14 +105,17 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
         return []
     drawn, every = [studies[item.study]], studies[item.pool]
     drawn += [studies[item.own.name]] if item.own else []
-    mine, logged = (pd.concat([getattr(study, name) for study in drawn]) for name in ("runs", "series"))
-    chosen = mine[mine["arm"].isin(item.arms)] if item.arms else mine
+    chosen = [study.runs[study.runs["arm"].isin(item.arms)] if item.arms else study.runs for study in drawn]
     treated = every.runs
     if item.treatment:
         treated = treated[treated["run_id"].isin([run for run, _ in treated_runs(treated, item.treatment)])]
     results = []
     for axis in item.axes:
-        shown = _count(axis, logged, _of_method(axis, item, chosen))
+        runs = [_of_method(axis, item, some) for some in chosen]
+        if axis.name == "points":  # of a line, which is of one study
+            shown = max(_count(axis, study.series, some) for study, some in zip(drawn, runs, strict=True))
+        else:
+            shown = _count(axis, every.series, pd.concat(runs))
         results.append(Counted(axis, shown, max(shown, _count(axis, every.series, treated)), _of(axis)))
     return results
 

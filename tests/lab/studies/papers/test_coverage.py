@@ -59,6 +59,10 @@ def test_what_is_recorded_has_the_treatment_and_what_is_drawn_may_be_of_two_stud
     istar = Item("001", "Table 2", "", "", "", (tasks,), "page", "pool", treatment=Treatment("istar", ("qnli", "sst2")))
     assert str(coverage.counted(istar, studies)[0]) == "0 of 2 (1 recorded)"
     assert str(coverage.counted(replace(istar, own=own), studies)[0]) == "1 of 2"
+    many = pd.DataFrame([("c", k) for k in range(9)], columns=["run_id", "step"]).assign(name="layer.end.x", value=0.0)
+    studies["own"].series = many  # beside two lines of four points on the page
+    points = replace(istar, own=own, axes=(Axis("points", (12,), "layer.end.x"),))
+    assert str(coverage.counted(points, studies)[0]) == "9 of 12"
 
 
 def test_what_another_encoder_would_change_is_no_lack():
