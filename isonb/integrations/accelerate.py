@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from isonb.integrations.union import asked, carrying, penalty_gradients, rehears
 __all__ = ["groups", "measure", "own_rows", "update"]
 
 Batch = Mapping[str, Any]
+_Pass = tuple[Tensor, Tensor, Tensor | None]  # loss, points and labels of a micro-batch
 
 
 def groups(loader: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
@@ -75,8 +76,8 @@ def update(
     :class:`~isonb.losses.istar.ShrinkageCovariance`, measured at each epoch's start.
 
     Returns the task loss, ``weight * penalty`` (what was added), what the penalty logs and, where it is clipped, the
-    length of the gradient before. With one batch there is one forward pass; with several each passes twice (see
-    :mod:`isonb.integrations.union`), so memory is that of one.
+    length of the gradient before. With one batch there is one forward pass; with several each but the first passes
+    twice (see :mod:`isonb.integrations.union`), so memory is that of one.
     """
     offered = {} if shrinkage_cov is None else {"shrinkage_cov": shrinkage_cov}
     if len(asked(penalty, **offered)) < len(offered):
@@ -90,14 +91,18 @@ def update(
     rows = torch.tensor([len(batch["labels"]) for batch in batches], device=accelerator.device)
     shares = rows / (accelerator.reduce(rows.sum(), "sum") / accelerator.num_processes)  # gradients are averaged
     value, gradients = torch.zeros(()), list[Tensor]()
+    passes: Iterator[_Pass] = (_forward(accelerator, model, batch, pooling) for batch in batches)
     if len(batches) > 1:  # the penalty of all together, and its gradient at the points of each
+        with accelerator.no_sync(model):
+            first = next(passes)
         with rehearsal(model):
-            states = [_forward(accelerator, model, batch, pooling)[1:] for batch in batches]
-        value, gradients = penalty_gradients(penalised, states)
+            others = [_forward(accelerator, model, batch, pooling)[1:] for batch in batches[1:]]
+        value, gradients = penalty_gradients(penalised, [first[1:], *others])
+        passes = chain([first], passes)
     task = torch.zeros((), device=accelerator.device)
-    for step, batch in enumerate(batches):
+    for step in range(len(batches)):
         with nullcontext() if step == len(batches) - 1 else accelerator.no_sync(model):
-            loss, points, labels = _forward(accelerator, model, batch, pooling)
+            loss, points, labels = next(passes)
             points, share = trainable(points), loss * shares[step]
             extra = carrying(points, gradients[step]) if gradients else penalised(points, labels)
             accelerator.backward(share + extra)
@@ -112,9 +117,7 @@ def update(
     return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": added, **told, **norm}
 
 
-def _forward(
-    accelerator: Any, model: nn.Module, batch: Batch, pooling: Pooling
-) -> tuple[Tensor, Tensor, Tensor | None]:
+def _forward(accelerator: Any, model: nn.Module, batch: Batch, pooling: Pooling) -> _Pass:
     with accelerator.autocast(), pooling.watch(model) as states:
         loss: Tensor = model(**batch).loss
     return loss, *pooling.points(states, batch)

@@ -53,7 +53,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     ``CosRegLoss`` with ``points="tokens"``.
 
     The penalty sees the whole effective batch: all micro-batches, and all processes if it reduces itself over them, as
-    the losses of isonb do. With accumulation each micro-batch passes the model twice for it (see
+    the losses of isonb do. With accumulation each micro-batch but the first passes the model twice for it (see
     :mod:`isonb.integrations.union`); memory stays that of one micro-batch, plus the points.
 
     ``"isonb_penalty"`` in the log is the mean of what was added since the last entry, as this process sees it; ``loss``
@@ -147,10 +147,10 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         if self.penalty is None or not self.model.training:
             return super().compute_loss(model, inputs, return_outputs=return_outputs, num_items_in_batch=items)
         count = max(len(self._micro_batches), 1)
-        if count > 1 and not self.per_micro_batch and self._gradients is None:
-            self._gradients = self._rehearse(model, items)
         ignored = self._items_ignored(model, inputs, items)
         loss, outputs, points, labels = self._forward(model, inputs, items)
+        if count > 1 and not self.per_micro_batch and self._gradients is None:
+            self._gradients = self._rehearse(model, items, points, labels)
         if self._gradients is None:
             added = self._penalty_of(trainable(points), labels) / count
         else:
@@ -190,10 +190,13 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
             loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True, num_items_in_batch=items)
         return loss, outputs, *self.pooling.points(states, inputs)
 
-    def _rehearse(self, model: nn.Module, items: Tensor | int | None) -> Iterator[Tensor]:
+    def _rehearse(
+        self, model: nn.Module, items: Tensor | int | None, points: Tensor, labels: Tensor | None
+    ) -> Iterator[Tensor]:
+        """Gradients at the points of each micro-batch; those of the first, which has its graph already, are given."""
         with rehearsal(self.model):
-            states = [self._forward(model, self._prepare_inputs(batch), items)[2:] for batch in self._micro_batches]
-        self._union_value, gradients = penalty_gradients(self._penalty_of, states)
+            others = [self._forward(model, self._prepare_inputs(batch), items)[2:] for batch in self._micro_batches[1:]]
+        self._union_value, gradients = penalty_gradients(self._penalty_of, [(points, labels), *others])
         return iter(gradients)
 
     def _counts_as_scaled(self, items: Tensor | int | None) -> bool:

@@ -4,14 +4,14 @@ Isotropy belongs to a cloud: the penalty of a batch isn't the mean of the penalt
 update whatever their number, the points of all of them must enter one penalty. Keeping every graph until then would
 give up the memory that accumulation saves, so the work is done in two passes:
 
-1. a rehearsal: each micro-batch goes through the model without a graph and leaves its points; the penalty of their
-   union gives a value and a gradient for each point (:func:`penalty_gradients`);
+1. a rehearsal: while the first micro-batch waits with its graph, each other one goes through the model without one and
+   leaves its points; the penalty of their union gives a value and a gradient for each (:func:`penalty_gradients`);
 2. the training pass: to the loss of a micro-batch is added a term of value zero whose gradient at its points is the
    one of the rehearsal (:func:`carrying`).
 
-By the chain rule the sum over micro-batches is the gradient of the union's penalty. The price is one forward pass more,
-about a third of a step. Dropout repeats itself: the generators, and buffers such as running statistics, are put back
-after the rehearsal, so the training pass runs as if there had been none.
+By the chain rule the sum over micro-batches is the gradient of the union's penalty. The price is one forward pass more
+for each micro-batch but the first, at most a third of a step. Dropout repeats itself: the generators, and buffers such
+as running statistics, are put back after the rehearsal, so the training pass runs as if there had been none.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def rehearsal(model: nn.Module) -> Iterator[None]:
     with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"), torch.no_grad():
         yield
         for buffer, before in kept:
-            buffer.copy_(before)
+            buffer.data.copy_(before)  # a graph that waits for its backward pass may hold the buffer: it is as it was
     # Weights cast under autocast were cached without their graph; the training pass must cast its own.
     torch.clear_autocast_cache()
 
