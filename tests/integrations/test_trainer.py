@@ -366,6 +366,17 @@ def test_a_rehearsal_repeats_dropout_and_keeps_buffers():
     assert model.calls == 2
 
 
+def test_a_graph_that_waits_outlives_a_rehearsal():
+    """It holds buffers, as BERT's holds the places of its words; the rehearsal puts them back without touching them."""
+    model, weight = torch.nn.Linear(8, 8), torch.nn.Parameter(torch.ones(4, 1))
+    model.register_buffer("places", torch.arange(4))
+    waiting = torch.nn.functional.embedding(model.places, weight).sum()
+    with rehearsal(model):
+        model(torch.ones(4, 8))
+    waiting.backward()
+    assert weight.grad.flatten().tolist() == [1.0] * 4
+
+
 def test_weights_cast_in_a_rehearsal_do_not_lose_their_graph_under_autocast():
     model, x = torch.nn.Linear(8, 8), normal(4, 8, dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
