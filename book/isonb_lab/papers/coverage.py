@@ -104,7 +104,7 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
     if item.kind != "runs":
         return []
     drawn, every = [studies[item.study]], studies[item.pool]
-    drawn += [studies[item.own.name]] if item.own else []
+    drawn += [own] if item.own and len((own := studies[item.own.name]).runs) else []  # none is recorded at first
     chosen = [study.runs[study.runs["arm"].isin(item.arms)] if item.arms else study.runs for study in drawn]
     treated = every.runs
     if item.treatment:

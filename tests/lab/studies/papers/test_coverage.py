@@ -59,6 +59,9 @@ def test_what_is_recorded_has_the_treatment_and_what_is_drawn_may_be_of_two_stud
     istar = Item("001", "Table 2", "", "", "", (tasks,), "page", "pool", treatment=Treatment("istar", ("qnli", "sst2")))
     assert str(coverage.counted(istar, studies)[0]) == "0 of 2 (1 recorded)"
     assert str(coverage.counted(replace(istar, own=own), studies)[0]) == "1 of 2"
+    nothing = SimpleNamespace(runs=pd.DataFrame(columns=["run_id", "task", "arm"]), series=pd.DataFrame())
+    weights = replace(istar, own=own, axes=(Axis("settings", (1,), "method.weight"),))
+    assert str(coverage.counted(weights, studies | {"own": nothing, "page": pool})[0]) == "0 of 1"
     many = pd.DataFrame([("c", k) for k in range(9)], columns=["run_id", "step"]).assign(name="layer.end.x", value=0.0)
     studies["own"].series = many  # beside two lines of four points on the page
     points = replace(istar, own=own, axes=(Axis("points", (12,), "layer.end.x"),))
