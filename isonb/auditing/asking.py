@@ -39,6 +39,7 @@ def audit(
     device: str | torch.device = "cpu",
     work: str | Path | None = None,
     progress: bool = True,
+    tokenizer: Any = None,
     prompt: str | None = None,
     fix: str | Path | None = None,
 ) -> Audit:
@@ -81,6 +82,7 @@ def audit(
             cut short goes on from there. They are kept under a fingerprint of all that makes them (weights,
             configuration, tokenizer, pooling). Without it they lie in a folder that is gone at the end.
         progress: shows a bar on a terminal.
+        tokenizer: of a transformers model that comes without.
         prompt: the name of a prompt of the model, for all texts; "" for none. Without it, each side has its own.
         fix: a .npy file that gets the vectors with what the report advises done: rows and dimensions left out, and the
             remedy that helps on labelled pairs, or the mean subtracted where a warning asks for it. The report then
@@ -104,7 +106,7 @@ def audit(
         labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
         path = isinstance(vectors, str | Path) and texts is None
         if is_model(vectors) and not path:
-            how = Encoding(pool, max_length, batch_size, device, work, progress, prompt)
+            how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer, prompt)
             return audit_model(vectors, texts, options, how, labelled, queries)
         source = matrix(vectors, name=name)
         quote = None

@@ -27,6 +27,7 @@ class Encoding:
     device: Any = "cpu"
     work: str | Path | None = None
     progress: bool = True
+    tokenizer: Any = None
     prompt: str | None = None
 
     def __post_init__(self) -> None:
@@ -67,7 +68,7 @@ def _chosen(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
             fix = "Leave pool out: its modules say how it pools."
             fail(InputError, "pool must be that of the model itself", repr(how.pool), fix)
         return _sentencewise(model, _called(model), how)
-    parts = list(model) if isinstance(model, tuple | list) else [model]
+    parts = list(model) if isinstance(model, tuple | list) else [model, how.tokenizer]
     if not isinstance(model, nn.Module | tuple | list) and hasattr(model, "tokenizer") and hasattr(model, "model"):
         parts = [model.model, model.tokenizer]  # an encoder of the lab, a pipeline
     if any(isinstance(part, nn.Module) for part in parts):

@@ -14,7 +14,7 @@ import isonb
 from isonb import cli
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.files import FOREIGN
-from isonb.auditing.reading.members import CODED, POOL
+from isonb.auditing.reading.members import CODED, UNCLEAR
 from isonb.errors import CODE, InputError
 
 N, D = 60, 16
@@ -28,11 +28,18 @@ def gaps():
     return x
 
 
+def float8():
+    return X.astype(pytest.importorskip("ml_dtypes").float8_e4m3fn)
+
+
 ARRAYS = {
     "bool": (lambda: X > 0, D),
     "bits": (lambda: (X > 0).astype("u1"), D),
     "uint8": (lambda: np.concatenate([BITS, BITS], -1), 2 * D),
     "int8": (lambda: (X * 30).astype("i1"), D),
+    "uint16": (lambda: (X.view("u4") >> 16).astype("u2"), D),
+    "complex": (lambda: X + 1j * X, 2 * D),
+    "float8": (float8, D),
     "empty dimensions": (gaps, D - 1),
 }
 
@@ -60,9 +67,12 @@ CELLS = {
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_cells_that_have_to_be_made_vectors_are_refused(kind):
-    with pytest.raises(InputError, match=re.escape(POOL)):
-        matrix(pa.table({"v": CELLS[kind], "a": np.arange(N) / 7, "b": np.arange(N) / 3}))
+def test_what_is_to_be_taken_of_a_cell_gives_a_vector(kind):
+    cells = CELLS[kind]
+    with pytest.raises(InputError, match=re.escape(UNCLEAR[kind])):
+        matrix(pa.table({"v": cells}))
+    for code in re.findall(r"numpy\.frombuffer.*'\)", UNCLEAR[kind]):
+        assert np.array_equal(eval(code, {"cell": cells[1], "numpy": np, "base64": base64}), X[1])
 
 
 def hdf5(path):

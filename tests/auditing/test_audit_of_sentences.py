@@ -140,8 +140,8 @@ def test_a_transformers_model_comes_with_its_tokenizer(bert):
     tokenizer = AutoTokenizer.from_pretrained(bert)
     model = AutoModelForSequenceClassification.from_pretrained(bert).eval()
     by_name = isonb.audit(bert, TEXTS, progress=False, pool="cls")
-    for inputs in ((model, tokenizer), (tokenizer, model)):
-        report = isonb.audit(inputs, TEXTS, progress=False, pool="cls")
+    for inputs, more in (((model, tokenizer), {}), ((tokenizer, model), {}), (model, {"tokenizer": tokenizer})):
+        report = isonb.audit(inputs, TEXTS, progress=False, pool="cls", **more)
         assert report.values() == pytest.approx(by_name.values(), abs=1e-5)
     with pytest.raises(InputError, match=r"a model must come with its tokenizer; got Bert.*\(model, tokenizer\)"):
         isonb.audit(model, TEXTS)

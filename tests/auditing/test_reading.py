@@ -111,6 +111,11 @@ def packed_words(path):
     path.write_bytes(gzip.compress(path.read_bytes()))
 
 
+def word2vec_binary(path):
+    rows = [f"w{i} ".encode() + X[i].tobytes() + b"\n" for i in range(N)]
+    path.write_bytes(f"{N} {D}\n".encode() + b"".join(rows))
+
+
 TENSORS = pa.FixedShapeTensorArray.from_numpy_ndarray
 QDRANT = {"result": {"points": [{"id": 1, "payload": {"t": "a"}, "vector": row} for row in ROWS]}}
 
@@ -138,6 +143,7 @@ READ = {
     "torch list": ("a.pt", torch_in(list(torch.from_numpy(X)))),
     "safetensors": ("a.safetensors", safe(emb=X, other=X[:, :3].copy()), "emb", X),
     "fastText in gzip": ("a.vec.gz", packed_words),
+    "word2vec binary": ("a.bin", word2vec_binary),
     "GloVe": ("a.txt", phrase([". . .", "7", "naïve", *IDS[3:]])),  # words with blanks, words that are numbers
     "aligned numbers": ("a.txt", lambda p: np.savetxt(p, X, fmt="%10.4f")),
     "numpy savetxt": ("a.txt", lambda p: np.savetxt(p, X, fmt="%.4f")),
@@ -199,7 +205,7 @@ REFUSED = {
     "float8 of ml_dtypes": ("a.npy", ml_dtypes("float8_e4m3fn"), "without a type"),
     "text": ("a.npy", npy(np.array([["a", "b"]] * N)), "<U1"),
     "tokens": ("a.npy", npy(np.ones((N, 5, D), "f4")), "(60, 5, 16)"),
-    "lists of lists": ("a.parquet", parquet(pa.table({"v": [[r, r] for r in ROWS]})), "pool what is by token"),
+    "lists of lists": ("a.parquet", parquet(pa.table({"v": [[r, r] for r in ROWS]})), "pool it"),
     "one vector": ("a.npy", npy(X.ravel()), "(960,)"),
     "pickled objects": ("a.npy", npy(np.array([Odd()] * N, dtype=object)), "never loaded"),
     "pickled objects in an archive": ("a.npz", lambda p: np.savez(p, x=np.array([Odd()] * N)), "never loaded"),
@@ -213,7 +219,6 @@ REFUSED = {
     "shards of two kinds": ("mixed", mixed, "12 .npy, 1 .parquet"),
     "an empty folder": ("nothing", folder_of(), "nothing"),
     "no file": ("none.npy", lambda p: None, "no file"),
-    "word2vec binary": ("a.bin", lambda p: p.write_bytes(b"1 2\n" + bytes(9)), "a file of .bin"),
     "unknown bytes": ("a.db", lambda p: p.write_bytes(b"SQLite format 3\0" * 99), "a file of .db"),
     "the folder of a model": ("m", folder_of("config.json"), "--texts"),
     "torn npy": ("a.npy", lambda p: p.write_bytes(b"\x93NUMPY\x01"), "must be readable"),
@@ -286,9 +291,8 @@ def test_masked_numbers_are_missing():
     [
         (object(), "has no rows of numbers"),
         ([np.array(1.0)] * N, "got numbers"),
-        ([[f"doc{i}", *row] for i, row in enumerate(ROWS)], "must be a vector or a record"),
+        ([[i, *row] for i, row in enumerate(ROWS)] + [[N, 0.5]], "must have 17 places"),
         ({"a": {"v": X, "id": [1, 2]}, "b": {"v": X, "id": [1, 2]}}, "a.v: float32"),
-        ({f"doc{i}": row for i, row in enumerate(ROWS)}, "60 lists of numbers by key, which may be rows or dimensions"),
         ([[1.0, 2.0], [1.0]], "1 of length 1, the first in row 1"),
         (pd.DataFrame({"a": ROWS, "b": ROWS}), "a: list"),
         (pd.DataFrame({"text": IDS}), "text: "),

@@ -224,11 +224,7 @@ WRITERS = {
 REFUSED = {  # what holds vectors, or dimensions, in a way that nobody can be sure of
     *("npz of columns", "JSON of columns", "JSON of columns of vectors", "pandas, JSON by columns"),
     *("pandas, JSON by letters", "CSV of base64", "JSON lines of base64", "parquet of bytes"),
-    *("CSV of numpy 2's scalars", "CSV of semicolons"),
-    *("npz, a vector an id", "torch, a vector an id", "safetensors, a vector an id", "JSON, a vector an id"),
-    *("a dictionary", "Pinecone", "pandas, JSON by index", "JSON lines of places", "a list of pairs"),
 }
-REFUSED_WITH_AN_ID = {*REFUSED, "pandas, JSON by split"}  # whose rows are lists
 CAN_HAVE_A_COMMA = [name for name in WRITERS if name.startswith(("CSV", "TSV", "numbers", "word"))]
 
 
@@ -269,7 +265,7 @@ def test_an_id_is_no_dimension(name, kind, tmp_path):
     x = matrices(30, 8, 1)
     any_ids = np.random.default_rng(2).permutation(10**6)[:30].tolist()
     ids = {"rising": [1000 + 7 * i for i in range(30)], "any": any_ids, "labels": [i % 3 for i in range(30)]}[kind]
-    assert assert_equal_or_refused(write(name, tmp_path, x.tolist(), ids), x) == (name not in REFUSED_WITH_AN_ID)
+    assert assert_equal_or_refused(write(name, tmp_path, x.tolist(), ids), x) == (name not in REFUSED)
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -1,4 +1,4 @@
-"""One cell as a vector: a list, an array, a tensor, or text of numbers as JSON, numpy and Postgres write it."""
+"""One cell as a vector: a list, an array, a tensor, or text of numbers as JSON, numpy, torch and Postgres write it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ from isonb.errors import DtypeError, ShapeError, fail
 from isonb.runtime.files import DiskError
 
 VECTOR = re.compile(r"[\w.]{0,12}[\[{(<].*[\]})>]", re.DOTALL)  # in brackets, after a word such as "tensor" or not
+SCALAR = re.compile(r"\b[A-Za-z_][\w.]*\('?([^()\[\]',]*)'?\)")  # np.float32(0.1), Decimal('0.1')
+NAME, OPEN, CLOSE = (
+    r"(?:[A-Za-z_][\w.]*\s*(?=[\[{(<]))?",
+    r"[\[{(<]*",
+    r"(?:\]?,\s*(?:dtype|device|grad_fn)=.*|[\]})>]*)",
+)
+BODY = re.compile(NAME + OPEN + r"([^\[\]{}()<>]*?)" + CLOSE, re.DOTALL)
 DECIMAL = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")  # with a comma
 BARE = 3  # numbers of a text without brackets that make it a vector
 CODE = 40  # letters without a blank, from which text is a code and no word
+BASE64 = re.compile(r"[A-Za-z0-9+/]{22,}={0,2}")  # of four floats or more
 
 
 def is_missing(cell: Any) -> bool:
@@ -55,32 +63,44 @@ def vector_in(cell: Any) -> Any:
 def kind_of(cells: Sequence[Any]) -> str:
     """What these cells, none of them missing, are.
 
-    "vectors", "whole vectors" of integers, "numbers", "whole numbers" or "text"; "odd" is what may hold vectors that
-    have to be made first: arrays of tokens, bytes, codes, vectors of 8 bits.
+    "vectors", "whole vectors" of integers, "numbers", "whole numbers", "text"; "arrays" of tokens, "bytes", "base64"
+    and "8-bit vectors" hold numbers that have to be made vectors first; "odd" is anything that may hold some.
     """
     first = cells[0]
     if isinstance(first, bool | np.bool_):
         return "text"
     if isinstance(first, int | float | np.number) or hasattr(first, "as_integer_ratio"):
         return "whole numbers" if all(isinstance(cell, int | np.integer) for cell in cells) else "numbers"
+    if isinstance(first, bytes):
+        return "bytes"
     if isinstance(first, str):
-        return "vectors" if looks_like_vector(first) else "odd" if _looks_encoded(first.strip()) else "text"
+        if looks_like_vector(first):
+            return "vectors"
+        if all(isinstance(cell, str) and len(cell) % 4 == 0 and BASE64.fullmatch(cell) for cell in cells):
+            return "base64"
+        return "odd" if _looks_encoded(first.strip()) else "text"
     if not np.ndim(first) and isinstance(first, np.ndarray | torch.Tensor):
         return "numbers"
     if not hasattr(first, "__len__"):
         return "text"
     try:
-        arrays = [vector_in(cell) for cell in cells] if not isinstance(first, dict | bytes) else []
+        arrays = [vector_in(cell) for cell in cells] if not isinstance(first, dict) else []
     except (ShapeError, ValueError, TypeError):
         return "odd"
     kinds = {item.dtype.kind for item in arrays}
-    if (
-        not kinds <= set("fiubc")
-        or all(item.dtype.itemsize == 1 for item in arrays)
-        or any(item.ndim > 1 for item in arrays)
-    ):
+    if not arrays or not kinds <= set("fiubcO") or (kinds == {"O"} and not all(map(_is_of_numbers, arrays))):
         return "odd"
+    if "O" in kinds or any(item.ndim > 1 for item in arrays):
+        return "arrays"
+    if all(item.dtype.itemsize == 1 for item in arrays):
+        return "8-bit vectors"
     return "whole vectors" if kinds <= set("iub") else "vectors"
+
+
+def _is_of_numbers(array: Any) -> bool:
+    """Whether an array of objects is of lists of numbers."""
+    nested = all(isinstance(item, list | tuple | np.ndarray) for item in array.flat)
+    return nested and all(as_numpy(item).dtype.kind in "fiu" for item in array.flat)
 
 
 def _looks_encoded(text: str) -> bool:
@@ -105,19 +125,23 @@ def looks_like_vector(text: str) -> bool:
 def numbers_in(cell: str) -> list[float]:
     """The numbers of a cell, in brackets or without.
 
-    >>> numbers_in("[0.5, -1]"), numbers_in("2.5 1")
-    ([0.5, -1.0], [2.5, 1.0])
+    >>> numbers_in("[0.5, -1]"), numbers_in("2.5 1"), numbers_in("tensor([1., 2.], dtype=torch.float16)")
+    ([0.5, -1.0], [2.5, 1.0], [1.0, 2.0])
+    >>> numbers_in("[np.float32(0.5), np.float32(2.0)]")
+    [0.5, 2.0]
 
     Raises DtypeError for other text, for numbers that may be read in two ways, and for what numpy has cut by "...".
     """
-    body = cell.strip().strip("[]{}()")
-    parts = body.split(",") if "," in body else body.split()
-    # the commas of "0,5, 1,5" stand within numbers, too
-    mixed = "," in body and "." not in body and re.search(r",\s", body) and re.search(r",\S", body)
+    match = BODY.fullmatch(SCALAR.sub(r"\1", cell.strip()) if "(" in cell else cell.strip())
+    body = match[1].strip() if match else ""
+    parts = body.replace(";", ",").split(",") if re.search("[,;]", body) else body.split()
+    # the commas of "0,5, 1,5" and "0,5; 1,5" stand within numbers, too
+    mixed = "," in body and (";" in body or ("." not in body and re.search(r",\s", body) and re.search(r",\S", body)))
     if parts and not mixed and "_" not in body:
         with contextlib.suppress(ValueError):
             return [math.nan if part.strip() in ("null", "None") else float(part) for part in parts]
     why = "numpy has cut it by '...' when it was printed" if "..." in cell else "it is no list of numbers"
+    why = "are these decimal commas?" if DECIMAL.search(cell) and "." not in cell else why
     shown = cell if len(cell) < 60 else f"{cell[:40]}...{cell[-12:]}"
     return fail(DtypeError, "a cell of text must hold a vector", f"{shown!r}: {why}", "Keep lists, not printed arrays.")
 

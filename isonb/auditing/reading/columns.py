@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isonb.auditing.reading.cells import is_missing, kind_of, spooled, stacked
-from isonb.auditing.reading.members import LOOKED, Member, counts_on
+from isonb.auditing.reading.members import LOOKED, UNCLEAR, Member, counts_on
 from isonb.errors import ShapeError, fail
 
 Path = tuple[str, ...]  # of a column: its name, and those of the fields inside it
@@ -52,15 +52,17 @@ class Column(NamedTuple):
 
 
 def columns_of_rows(rows: Callable[[], Iterable[Any]]) -> Batches:
-    """Rows of Python as a table: records, or vectors. ShapeError for lists of numbers with an id among them."""
-    if _are_mixed([row for row in itertools.islice(rows(), LOOKED) if row is not None]):
-        fix = "Make records of them, or leave out what is no number of the vector."
-        fail(ShapeError, "every row must be a vector or a record", "lists of unlike things", fix)
+    """Rows of Python as a table: records, vectors, or lists of unlike things, whose places are then their columns."""
+    head = [row for row in itertools.islice(rows(), LOOKED) if row is not None]
+    width = len(head[0]) if _are_mixed(head) else 0
 
     def batches(paths: Sequence[Path] | None) -> Iterator[Mapping[Path, Any]]:
         every = iter(rows())
         while some := [*itertools.islice(every, ROWS)]:
-            yield flattened({"": some})
+            if width and {len(row) for row in some if row} != {width}:
+                got, fix = "rows of several lengths", "Correct those rows."
+                fail(ShapeError, f"every row must have {width} places", got, fix)
+            yield flattened({"": [row and dict(enumerate(row)) for row in some] if width else some})
 
     return batches
 
@@ -135,7 +137,7 @@ def _dimensions(columns: Sequence[Column], batches: Batches, title: str) -> Iter
     fractions = [item for item in loose if item.kind == "numbers" or len(set(item.head)) == 1]
     if not any(item.kind == "numbers" for item in fractions):
         fractions = loose if len(loose) == len(data) else []
-    understood = not any(column.kind in ("odd", *VECTORS) for column in columns)
+    understood = not any(column.kind in ("odd", *VECTORS, *UNCLEAR) for column in columns)
     if understood and len(fractions) > 1 and len(fractions) >= max(map(len, runs.values()), default=0):
         runs["columns",] = [*enumerate(fractions)]
     for key, run in runs.items():

@@ -81,10 +81,13 @@ def _reader(path: Path) -> Callable[[Path], list[Member]]:
     return fail(VectorsError, f"the file must be one of {', '.join(READERS)}", got, fix)
 
 
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """A key that sorts names that count: 10 after 2."""
+    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", name)]
+
+
 def _order(path: Path) -> list[list[tuple[int, str]]]:
-    """A key that sorts files whose names count: 10 after 2."""
-    parts = [re.split(r"(\d+)", part) for part in path.parts]
-    return [[(int(piece), "") if piece.isdigit() else (-1, piece) for piece in part] for part in parts]
+    return [natural_order(part) for part in path.parts]
 
 
 def _folder(folder: Path) -> Holder:
@@ -148,7 +151,7 @@ def _loaded(load: Callable[[], Any]) -> Any:
 
 
 def _npz(path: Path) -> list[Member]:
-    """A .npz archive: one array, or one of several by name; a sparse matrix of scipy."""
+    """A .npz archive: one array, one of several by name, or one vector an id; a sparse matrix of scipy."""
     arrays: Any = {}
     with np.load(path) as archive:
         for name in archive:
@@ -172,9 +175,10 @@ def _torch(path: Path) -> list[Member]:
 
 
 def _safetensors(path: Path) -> list[Member]:
+    """Tensors by name; the names that count in their order."""
     from safetensors.torch import load_file
 
-    return members_of(load_file(path), path.name)
+    return members_of(dict(sorted(load_file(path).items(), key=lambda item: natural_order(item[0]))), path.name)
 
 
 READERS: dict[str, Callable[[Path], list[Member]]] = {
@@ -192,4 +196,5 @@ READERS: dict[str, Callable[[Path], list[Member]]] = {
     ".txt": text.words,
     ".vec": text.words,
     ".glove": text.words,
+    ".bin": text.word2vec,
 }

@@ -19,14 +19,29 @@ from isonb.runtime.terminal import printable
 LOOKED = 50  # rows that show what a column holds
 SHAPE = "must be an array (n, d) of d >= 2"
 NUMBERS = ("float16", "float32", "float64", "float128", "bfloat", "int16", "int32", "int64", "uint32", "uint64")
-# What may be a code of numbers, by the beginning of its type: what to do with it, as ``x``.
+# What may not be numbers, by the beginning of its type: what it looks like, and what to do with it, as ``x``.
 CODED = {
-    "bool": "Binary vectors have the numbers -1 and 1: take x * 2.0 - 1.",
-    "uint8": "Dequantise what is quantised; of packed bits take numpy.unpackbits(x, axis=-1) * 2.0 - 1.",
-    "int8": "Dequantise: times the scale plus the middle of each dimension; where these are one, take x / 127.0.",
-    "": "Pass the embeddings as floats, not texts, objects or bytes without a type.",
+    "bool": ("zeros and ones", "Binary vectors have the numbers -1 and 1: take x * 2.0 - 1."),
+    "uint8": (
+        "which look like packed bits: each byte eight signs of a binary vector, not a number",
+        "Dequantise them, or take numpy.unpackbits(x, axis=-1) * 2.0 - 1.",
+    ),
+    "int8": (
+        "which are quantised numbers, or packed bits of a binary vector (less 128)",
+        "Dequantise: times the scale plus the middle of each dimension; where these are one, take x / 127.0.",
+    ),
+    "uint16": ("which may be the bits of bfloat16", "Then take (x.astype('uint32') << 16).view('float32')."),
+    "complex": ("which have no cosines", "Take numpy.concatenate([x.real, x.imag], axis=-1)."),
+    "float8": ("which numpy doesn't know", "Take x.astype('float32')."),
+    "": ("which are no numbers", "Pass the embeddings, not texts, objects or bytes without a type."),
 }
-POOL = "Pass a vector a row: pool what is by token, stack what is by key, decode what is a code."
+# What may hold vectors in a column, and what to do with it.
+UNCLEAR = {
+    "arrays": "Each row is an array, as of tokens: pool it.",
+    "8-bit vectors": "They look like packed bits or quantised numbers: unpack or dequantise them.",
+    "bytes": "Say what the bytes are; of float32 numpy.frombuffer(cell, 'float32') is the vector.",
+    "base64": "Of float32 numpy.frombuffer(base64.b64decode(cell), 'float32') is the vector.",
+}
 
 
 class VectorsError(InputError):
@@ -90,7 +105,9 @@ class Holder:
         shown = usable or self.members
         listed = printable(", ".join(map(str, shown[:SHOWN])) + (", ..." if len(shown) > SHOWN else ""))
         if not usable:
-            fail(VectorsError, f"{self.title} must hold vectors, one a row", listed or "nothing", POOL)
+            fixes = [UNCLEAR[member.type] for member in self.members if member.type in UNCLEAR]
+            fix = fixes[0] if fixes else "Pass numbers of one length a row, as a matrix (n, d)."
+            fail(VectorsError, f"{self.title} must hold vectors, one a row", listed or "nothing", fix)
         got = f"{len(usable)} that may be them ({listed})" if name is None else f"{name!r} of {listed}"
         line = f"isonb.audit({self.source}, name={usable[0].name!r})"
         if isinstance(self.source, Path):
@@ -110,7 +127,7 @@ def checked(matrix: Any, title: str) -> tuple[Any, tuple[str, ...]]:
         excluded.append(f"axis of length 1 of {shape}")
         matrix = matrix.reshape([size for size in shape if size != 1])
     if len(matrix.shape) != 2 or matrix.shape[1] < 2:
-        fix = POOL if len(shape) == 3 else "Rows are points: stack them, one row a text."
+        fix = UNCLEAR["arrays"] if len(shape) == 3 else "Rows are points: stack them, one row a text."
         fail(ShapeError, f"{title} {SHAPE}", f"shape {shape}", fix)
     if not matrix.shape[0]:
         fail(ShapeError, f"{title} must have rows", "none", "Look at the program that wrote it.")
@@ -133,8 +150,8 @@ def _of_numbers(matrix: Any, title: str) -> Any:
     if name == "void16":  # as ml_dtypes leaves bfloat16 in a .npy file
         return changed(matrix, lambda rows: (rows.copy().view("<u2").astype("uint32") << 16).view("float32"))
     bits = name in ("uint8", "int8") and {*map(abs, set(matrix[:1000].ravel().tolist()))} <= {0, 1}
-    fix = CODED["bool" if bits else next(key for key in CODED if name.startswith(key))]
-    return fail(DtypeError, f"{title} must be numbers", str(dtype), fix)
+    looks, fix = CODED["bool" if bits else next(key for key in CODED if name.startswith(key))]
+    return fail(DtypeError, f"{title} must be numbers", f"{dtype}, {looks}", fix)
 
 
 def _row_numbers(matrix: Any) -> list[int]:

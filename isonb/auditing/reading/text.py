@@ -1,4 +1,4 @@
-"""Files of text: tables with a separator, JSON, and words with their vectors."""
+"""Files of text: tables with a separator, JSON, and words with their vectors, as text or as bytes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from isonb.errors import CODE, ShapeError, fail
 BLOCK = 2**24  # bytes of a CSV file that are read at a time, and of its longest row
 MISSING = ["", "\\N", "NULL", "null", "None", "nan", "NaN", "NA", "N/A", "#N/A"]
 QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
+SIZE = re.compile(rb"\s*\d+\s+\d+\s*")  # rows and dimensions
 ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # how text begins that isn't UTF-8
 
 
@@ -175,3 +176,27 @@ def _vectors_of_words(path: Path, n: int, d: int) -> Iterator[list[float]]:
 def _tail(parts: Sequence[bytes]) -> int:
     """How many numbers stand at the end of a line."""
     return len([*itertools.takewhile(_is_number, reversed(parts))])
+
+
+def word2vec(path: Path) -> list[Member]:
+    """Binary word2vec: rows and dimensions in a line, then a word, a blank and float32 a row."""
+    with _opened(path) as file:
+        size = io.BufferedReader(file).readline(64)
+    if not SIZE.fullmatch(size):
+        must, fix = f"{path.name} must begin with a line of rows and dimensions, as word2vec", "Save it by numpy.save."
+        fail(VectorsError, must, repr(size[:20]), fix)
+    n, d = map(int, size.split())
+
+    def pieces() -> Iterator[Any]:
+        with io.BufferedReader(_opened(path)) as file:
+            file.readline()
+            for row in range(n):
+                word = all(iter(partial(file.read, 1), b" "))  # the file may end within it
+                values = file.read(4 * d)
+                if not word or len(values) < 4 * d:
+                    must, got = f"{path.name} must have {n:,} rows, as its first line says", f"its end in row {row:,}"
+                    fail(VectorsError, must, got, "It may be cut off: copy it once more.")
+                yield np.frombuffer(values, "<f4").reshape(1, d)
+
+    member = Member("", "words and float32", lambda: spooled(pieces(), path.name), part="a vector a word")
+    return [member, Member("words", "text")]

@@ -1,11 +1,12 @@
 """One walk over a value of Python: arrays, lists and dictionaries in each other, with the path to what holds vectors.
 
 JSON, dictionaries in memory, archives of arrays and files of tensors are all such values. Wherever the walk meets rows
-(a list), they are a table; wherever it meets an array (n, d), that is a member.
+(a list, or a dictionary whose values are alike), they are a table; wherever it meets an array (n, d), that is a member.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,9 +15,11 @@ import numpy as np
 import torch
 
 from isonb.auditing.reading.cells import kind_of
-from isonb.auditing.reading.columns import VECTORS, columns_of_rows, members_of_table
+from isonb.auditing.reading.columns import METADATA, NUMBERED, VECTORS, columns_of_rows, members_of_table
 from isonb.auditing.reading.members import Member
 from isonb.auditing.rows import RowSource, changed
+
+DIMENSION = re.compile(r"(dim|dimension|feat|feature|col|column|component|pc|emb|embedding)s?[_\- .]?", re.IGNORECASE)
 
 
 def members_of(value: Any, title: str) -> list[Member]:
@@ -62,12 +65,34 @@ def _rows_of(array: Any) -> Any:
 
 
 def _of_mapping(children: Mapping[str, Any], title: str) -> list[Member]:
-    """The members below each key. Vectors by key may be rows or dimensions, so they are asked about."""
-    if len(children) > 1 and all(map(_is_vector, children.values())):
-        return [Member("", f"{len(children)} lists of numbers by key, which may be rows or dimensions")]
+    """Vectors or records by the key of their row, else the members below each key.
+
+    What only rows or only dimensions can be called is asked about, and so are cells by the number of their row.
+    """
+    values = [*children.values()]
+    if len(values) > 1 and all(isinstance(child, Mapping) for child in values):
+        inner = {str(key) for child in values for key in child}
+        if inner and all(map(str.isdigit, inner)):
+            return [Member("", f"cells by the number of their row, of {', '.join([*children][:3])}, ...")]
+        members = members_of_table(columns_of_rows(lambda: values), title)
+        if any(member.take and (member.certain or member.columns) for member in members):
+            return members
+    lengths = {_length(child) for child in values}
+    if len(values) > 1 and len(lengths) == 1 and None not in lengths and not any(map(METADATA.match, children)):
+        length = lengths.pop() or 0
+        prefixes = {match[1] if (match := NUMBERED.match(key)) else "rows" for key in children}
+        dimensions = any(map(DIMENSION.fullmatch, prefixes))
+        if dimensions or (len(values) <= length and all(len(prefix.rstrip("_- .")) < 2 for prefix in prefixes)):
+            return [Member("", f"{len(values)} lists of {length} numbers by key, which may be rows or dimensions")]
+        (member,) = members_of_table(columns_of_rows(lambda: values), title)
+        return [Member("", f"{len(values)} vectors", member.take, False, "one vector a key", tuple(children))]
     return [member.below(key) for key, child in children.items() for member in members_of(child, title)]
 
 
-def _is_vector(value: Any) -> bool:
-    flat = len(value.shape) == 1 if is_array(value) else isinstance(value, list)
-    return flat and len(value) > 0 and kind_of([value]) in VECTORS
+def _length(value: Any) -> int | None:
+    """How many numbers a vector holds; None for anything else."""
+    if is_array(value):
+        flat = len(value.shape) == 1
+    else:
+        flat = isinstance(value, list) and len(value) > 0 and isinstance(value[0], int | float)
+    return len(value) if flat and kind_of([value]) in VECTORS else None
