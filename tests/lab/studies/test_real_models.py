@@ -20,10 +20,16 @@ def write(folder, block, score):
         write_record(folder, Record(config, manifest={}, metrics=metrics, series=series, named=plan(run).run_id))
 
 
-def test_the_grid_has_the_first_step():
+def test_the_grid_has_the_steps():
     runs = {plan(run).run_id for block in STUDY.depth_blocks() for run in STUDY._runs(block)}
-    assert {run.run_id for run in load_grid("real_models", "small")} == runs
     assert len(runs) == 15
+    small = {run.run_id for run in load_grid("real_models", "small")}
+    assert runs < small
+    assert len(small) == len(runs) + 2 * (3 * len(STUDY.OPTIONS) + len(STUDY.LEARNED))
+    full = load_grid("real_models", "full")
+    seeds = [(run.config["model"], run.config["seed"]) for run in full if run.config.get("readers")]
+    assert seeds[:36:12] == [("smollm2", 1), ("mpnet", 1), ("smollm2", 2)]
+    assert len(full) == 10 * (2 * STUDY.ARMS + 4) + 6 * 2 * STUDY.ARMS
 
 
 def test_records_that_are_missing_are_named(tmp_path):
