@@ -1,9 +1,11 @@
 """The choices of the plan of real models: its grid, its rules on held-out rows, and the steps that follow."""
 
+import pandas as pd
 import pytest
 
 from isonb.errors import InputError
 from isonb_lab.papers import real_models as STUDY
+from isonb_lab.papers.methods_by_readers import RECORDING
 from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.settings import plan
 from isonb_lab.sweeps.grids import load_grid
@@ -30,6 +32,31 @@ def test_the_grid_has_the_steps():
     seeds = [(run.config["model"], run.config["seed"]) for run in full if run.config.get("readers")]
     assert seeds[:36:12] == [("smollm2", 1), ("mpnet", 1), ("smollm2", 2)]
     assert len(full) == 10 * (2 * STUDY.ARMS + 4) + 6 * 2 * STUDY.ARMS
+
+
+@pytest.mark.parametrize("model", STUDY.POOLING)
+def test_the_arms_are_those_that_the_recorded_held_out_rows_choose(model):
+    """By pandas alone: the first option that lies within a point of the best."""
+    runs, series = (pd.read_parquet(RECORDING / f"{name}.parquet") for name in ("runs", "series"))
+    series = series[series["name"].str.startswith(("step.validation.accuracy", "step.second.accuracy"))]
+    last = series.sort_values("step").groupby(["run_id", "name"])["value"].agg(["last", "max"]).unstack("name")
+    held = last["max"].get("step.second.accuracy", pd.Series(dtype=float)).reindex(last.index)
+    runs["held"] = runs["run_id"].map(held.fillna(last["last"]["step.validation.accuracy"]))
+    runs = runs[(runs["seed"] == 0) & (runs["model"] == model) & (runs["task"] == "sst2_joint")]
+    arms = [run.config for run in load_grid("real_models", "full") if run.config["model"] == model][: STUDY.ARMS]
+    plain = runs[runs["method.name"] == "none"].sort_values(["train_layers", "layers", "learning_rate"])
+    chosen = plain[plain["held"] >= plain["held"].max() - 0.01].iloc[0]
+    assert {(arm["layers"], arm["train_layers"], arm["learning_rate"]) for arm in arms} == {
+        (chosen["layers"], chosen["train_layers"], chosen["learning_rate"])
+    }
+    for name, options in STUDY.OPTIONS.items():
+        tried = runs[runs["method.name"] == name]
+        ((key, _),) = options[0].items()
+        strongest = {option[key]: place for place, option in enumerate(options)}
+        tried = tried[tried["held"] >= tried["held"].max() - 0.01]
+        values = [None if pd.isna(value) else value for value in tried[f"method.{key}"]]
+        (arm,) = [arm for arm in arms if arm["method"]["name"] == name]
+        assert arm["method"].get(key) == min(values, key=strongest.__getitem__), name
 
 
 def test_records_that_are_missing_are_named(tmp_path):
