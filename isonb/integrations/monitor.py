@@ -167,7 +167,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         no such Trainer.
         """
         if not hasattr(trainer, "add_callback"):
-            fix = "Lightning takes lightning() among its callbacks; in a loop of your own call observe(points, step)."
+            fix = "In a loop of your own call observe(points, step); Lightning takes lightning() among its callbacks."
             fail(InputError, "trainer must be a Trainer", type(trainer).__name__, fix)
         self._points.check(trainer.model)
         if self not in trainer.callback_handler.callbacks:
