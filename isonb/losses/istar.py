@@ -65,8 +65,10 @@ class IStarLoss(Loss):
         if too_few(points, mask, 4 if self.unbiased else 2, self.group):
             return attached_zero(points)
         if self.unbiased:
-            return self.weight * (1 - plain_score(points, mask, True, self.group))
-        return self.weight * (1 - shrunk_score(points, mask, self.zeta, shrinkage_cov, self.group))
+            score = plain_score(points, mask, True, self.group)
+        else:
+            score = shrunk_score(points, mask, self.zeta, shrinkage_cov, self.group)
+        return self.weight * (1 - score)
 
 
 @contextmanager

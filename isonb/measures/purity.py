@@ -148,7 +148,8 @@ def length_kurtosis(x: Tensor, mask: Tensor | None = None, group: Group = None) 
 
     x is a checked cloud, which the processes of a group hold together.
     """
-    n, _, y = rows_about_mean(unit_sized(x) if process_group(group) is None else x, mask, group)
+    x = unit_sized(x) if process_group(group) is None else x  # each process would have a size of its own
+    n, _, y = rows_about_mean(x, mask, group)
     r = (y * y).sum(-1)
     mean = all_sum(r.sum(-1), group) / n.clamp_min(1)
     usable = _usable(mean)

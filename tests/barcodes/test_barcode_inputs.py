@@ -1,4 +1,4 @@
-"""What barcodes are made of: metrics, distances, thresholds, lists of clouds; and the generators they give."""
+"""What barcodes are made of: metrics, distances, thresholds; and the generators they give."""
 
 import math
 from functools import partial

@@ -14,6 +14,7 @@ from isonb_lab.pages.evidence import joined
 from isonb_lab.papers import methods_by_readers as study
 from isonb_lab.papers.hypotheses import CONTRADICTED, HOLDS, OPEN
 from isonb_lab.papers.methods_by_readers import COSINE, HEAD, METHODS, PARTS, READERS, Part, Runs
+from isonb_lab.statistics.seeds import LEVEL
 
 SECOND = "trained head, second task"
 COSINE_AND_HEAD = {
@@ -89,4 +90,4 @@ def _text(row: Mapping[str, Any], cell: str) -> str:
         detectable = "–" if row["arm"] == PLAIN else f"{row['detectable']:.1f}"
         return detectable + ("" if math.isnan(row["directions"]) else f"; {row['directions']:.0f}")
     gain, low, high = (f"{row[name]:+z.1f}" for name in ("gain", "gain low", "gain high"))
-    return f"{gain} ({low} to {high}){'*' * (row['p'] <= 0.05)}"
+    return f"{gain} ({low} to {high}){'*' * (row['p'] <= 1 - LEVEL)}"
