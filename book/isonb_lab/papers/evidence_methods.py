@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median, stdev
 
 import pandas as pd
 
@@ -14,7 +12,6 @@ from isonb_lab.claims.design import PLAIN, Design
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.verdicts import by_cell, difference
-from isonb_lab.statistics.paired import seeds_needed
 from isonb_lab.statistics.seeds import LEVEL, Interval, student
 
 from .arms import ACTS_ON, ENTROPY, ISOLAYER, LOWER, RAISE, SOFTDECAY
@@ -22,7 +19,6 @@ from .head_to_head import arm_of
 
 METHODS = (LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER)
 FAMILY = 9  # five methods on two tasks; entropy has no classes on STS-B
-GAIN, LEAST, MOST, FIRST = 0.015, 6, 10, (1, 2, 3, 4, 5)  # of SST-2: the gain to be seen, seeds, those that tell
 DESIGN = Design(
     name="evidence_methods",
     page="results/head_to_head",
@@ -75,19 +71,3 @@ def last_pass(study: Study, suite: str) -> Interval:
     if len(passes) < 2 or len(passes[0]) < 2:
         return Interval(math.nan, math.nan, math.nan, LEVEL, 0, "student")
     return student((passes[-1] - passes[-2]).tolist())
-
-
-def seeds_asked(study: Study, suite: str, arms: Sequence[str] = METHODS) -> int:
-    """How many seeds a task needs, by the spread of what each arm gains in the first five; their means aren't seen.
-
-    0 where some arm has not all of the first five.
-    """
-    plain = study.units("score", PLAIN, [suite])
-    spreads = []
-    for arm in arms:
-        gains = difference(study.units("score", arm, [suite]), plain)
-        first = [gain for (_, seed), gain in gains.items() if seed in FIRST]
-        spreads += [stdev(first)] if len(first) == len(FIRST) else []
-    if len(spreads) < len(arms):
-        return 0
-    return min(max(seeds_needed(median(spreads), GAIN, alpha=0.05 / FAMILY), LEAST), MOST)
