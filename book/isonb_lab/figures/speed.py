@@ -1,6 +1,6 @@
 """Tables and pictures of *Speed*, from the record of ``make bench``: ratios, growth, memory, the pieces of a call.
 
-Every function takes a record that lacks suites, or is empty, and says so in place of numbers.
+A published record is whole: every suite ran at full size, and all results agree.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ import pandas as pd
 
 from isonb_lab.pages.charts import CLOUD, GREY, OKABE_ITO, dash
 from isonb_lab.pages.charts.comparisons import ZERO
-from isonb_lab.pages.errors import PageError
 from isonb_lab.pages.evidence import joined
 from isonb_lab.places import RECORDINGS_FOLDER
 
-CARD = RECORDINGS_FOLDER / "bench_gpu.json"
-NOTHING = "nothing is recorded"
+RECORD, CARD = RECORDINGS_FOLDER / "bench.json", RECORDINGS_FOLDER / "bench_gpu.json"
 GROWTH = {"n": "growth", "d": "widths"}  # how names of suites begin that measure it: by points, or by dimensions
 AXES = {"n": "points", "d": "dimensions"}
 STARTING = "starting"  # the suite of fresh processes
@@ -57,28 +55,12 @@ class Bench:
         return self.readings[self.readings["suite"] == suite]
 
 
-COLUMNS = ("what", "size", "peer", "goal", "error", "allowed", "yardstick", "limit", "suite", "parts")
-TIMES = ("ours_ms", "peer_ms", "ratio", "verdict", "ours_rounds_ms", "peer_rounds_ms")
-PEAKS = ("what", "size", "mb", "bound_mb", "error", "allowed", "limit", "suite", "verdict")
-
-
-def load(path: Path | None = None) -> Bench:
-    """The published record, or an empty one if there is none.
-
-    Raises :class:`~isonb_lab.pages.PageError` for a file that is no record.
-
-    >>> load(Path("no such file")).rows.empty
-    True
-    """
-    path = RECORDINGS_FOLDER / "bench.json" if path is None else path
-    try:
-        result = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        rows = pd.DataFrame(result.pop("rows", []), columns=[*COLUMNS, *TIMES])
-        peaks = pd.DataFrame(result.pop("memory", []), columns=[*PEAKS])
-        readings = pd.DataFrame(result.pop("readings", None) or {"suite": [], "what": []})
-    except (ValueError, AttributeError, TypeError) as error:
-        raise PageError(f"{path.name} must be a record of make bench; got {error}. Publish it again.") from error
-    return Bench(rows.astype({"suite": str, "yardstick": bool}), peaks, readings, result)
+def load(path: Path = RECORD) -> Bench:
+    """A published record."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    # a card has no readings
+    rows, memory, readings = (pd.DataFrame(record.pop(name, [])) for name in ("rows", "memory", "readings"))
+    return Bench(rows, memory, readings, record)
 
 
 def furthest(bench: Bench) -> pd.DataFrame:
@@ -135,16 +117,7 @@ def exponent(part: pd.DataFrame, by: str, along: str = "n") -> float | None:
     return round(float(np.polyfit(np.log(late[along].astype(float)), np.log(late["ms"].astype(float)), 1)[0]), 3)
 
 
-Part = Mapping[str, Any]
-
-
-def parts_of(row: Mapping[str, Any]) -> Sequence[Part]:
-    """The pieces of a row; none in a record from before there were any."""
-    parts = row.get("parts")
-    return parts if isinstance(parts, list) else []
-
-
-def shares(parts: Sequence[Part], whole_ms: float) -> str:
+def shares(parts: Sequence[Mapping[str, Any]], whole_ms: float) -> str:
     """Each piece in percent of the whole, and what is left over.
 
     >>> shares([{"what": "product", "ms": 3.0}, {"what": "choice", "ms": 1.0}], 5.0)
@@ -158,7 +131,7 @@ def shares(parts: Sequence[Part], whole_ms: float) -> str:
 
 def needed_alone(row: Mapping[str, Any]) -> str:
     """Their time over ours if all but the needed pieces took none."""
-    needed = sum(part["ms"] for part in parts_of(row) if part["needed"])
+    needed = sum(part["ms"] for part in row["parts"] if part["needed"])
     return f"{row['peer_ms'] / needed:.2g}" if needed else "–"
 
 
@@ -168,41 +141,35 @@ def largest(row: Mapping[str, Any]) -> str:
     >>> largest({"limit": "", "parts": [{"what": "trees", "ms": 1.0}, {"what": "product", "ms": 3.0}], "ours_ms": 4.0})
     'product, 75%'
     """
-    parts = parts_of(row)
+    parts = row["parts"]
     if not parts:
         return row["limit"] or "not found out"
     most = max(parts, key=lambda part: part["ms"])
     return f"{most['what']}, {most['ms'] / row['ours_ms']:.0%}"
 
 
-HOW = "The command make bench measures it, and python -m tests.benchmarks --publish puts it here."
 POWERS = [10.0**power for power in range(-4, 8)]  # no lines between them, however few there are
 VERDICTS = {"goal reached": OKABE_ITO["green"], "goal missed": OKABE_ITO["vermillion"], "no goal": GREY}
 
 
 def answer(bench: Bench) -> str:
     """What the record says, in a few sentences; of the peers the fastest counts alone."""
-    rows, best = bench.compared, bench.best
-    if rows.empty:
-        return f"Of speed {NOTHING} yet. {HOW}"
-    lines = []
-    if len(best):
-        slow = best[best["faster"] < BEHIND]
-        long = slow[slow["ours_ms"] >= 1]
-        worst, slowest = (
-            joined((f"{row['what']} ({row['faster']:.2g})" for row in part.to_dict("records")), none="none")
-            for part in (long.head(3), slow.head(1))
-        )
-        lines += [
-            f"isonb is faster than the fastest other code in {(best['faster'] > 1).sum()} of {len(best)} comparisons.",
-            f"At the median it is {times(best['faster'].median())} as fast.",
-            f"It has less than 0.8 of their speed in {len(slow)}.",
-            f"Of these {len(slow) - len(long)} take less than a millisecond, where checks count.",
-            f"The worst of them is {slowest}.",
-            f"The worst that take longer are {worst}.",
-        ]
-    wrong = int((rows["verdict"] == "WRONG").sum())
-    lines.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.")
+    best = bench.best
+    slow = best[best["faster"] < BEHIND]
+    long = slow[slow["ours_ms"] >= 1]
+    worst, slowest = (
+        joined((f"{row['what']} ({row['faster']:.2g})" for row in part.to_dict("records")), none="none")
+        for part in (long.head(3), slow.head(1))
+    )
+    lines = [
+        f"isonb is faster than the fastest other code in {(best['faster'] > 1).sum()} of {len(best)} comparisons.",
+        f"At the median it is {times(best['faster'].median())} as fast.",
+        f"It has less than 0.8 of their speed in {len(slow)}.",
+        f"Of these {len(slow) - len(long)} take less than a millisecond, where checks count.",
+        f"The worst of them is {slowest}.",
+        f"The worst that take longer are {worst}.",
+        f"Results disagree in none of these rows. Measured on {place(bench)}.",
+    ]
     return " ".join(lines)
 
 
@@ -212,7 +179,7 @@ def overheads(bench: Bench) -> list[dict[str, str]]:
     return [
         {"added": row["what"], "to": f"{row['peer']}, {row['size']}", "costs": f"{(row['ratio'] - 1) * 100:+.0f} %"}
         for row in rows.to_dict("records")
-    ] or [{"added": NOTHING}]
+    ]
 
 
 def million(bench: Bench) -> list[dict[str, str]]:
@@ -234,7 +201,7 @@ def million(bench: Bench) -> list[dict[str, str]]:
                 else "–",  # what a sample bounds goes on otherwise
             }
         )
-    return results or [{"call": NOTHING}]
+    return results
 
 
 def rise(part: pd.DataFrame, column: str) -> float:
@@ -258,7 +225,7 @@ def sent(bench: Bench) -> list[dict[str, object]]:
     """Of each loss with its gradient the operators, those that wait for a value, and what a compiler makes of it."""
     columns = {"what": "loss", "operators": "operators", "waits": "waits", "compiled": "compiled"}
     rows = bench.reading("kernels").reindex(columns=list(columns)).rename(columns=columns)
-    return rows.astype({"operators": int, "waits": int}).to_dict("records") or [{"loss": NOTHING}]
+    return list(rows.astype({"operators": int, "waits": int}).to_dict("records"))
 
 
 def behind(bench: Bench) -> list[dict[str, str]]:
@@ -270,18 +237,18 @@ def behind(bench: Bench) -> list[dict[str, str]]:
             "fastest other code": row["peer"],
             "their time / ours": f"{row['faster']:.2f}",
             "our time": f"{row['ours_ms']:.3g} ms",
-            "share of each piece": shares(parts_of(row), row["ours_ms"]),
+            "share of each piece": shares(row["parts"], row["ours_ms"]),
             "needed pieces alone": needed_alone(row),
         }
         for row in rows.to_dict("records")
-    ] or [{"comparison": "none" if len(bench.rows) else NOTHING}]
+    ] or [{"comparison": "none"}]
 
 
 def by_boxes(bench: Bench) -> str:
     """How much faster trees of boxes are where they are taken, by the number of dimensions."""
     rows = bench.rows[bench.rows["what"] == "neighbours by boxes"]
     each = [f"{times(row['peer_ms'] / row['ours_ms'])} at {row['size']}" for row in rows.to_dict("records")]
-    return joined(each) if each else NOTHING
+    return joined(each)
 
 
 def place(bench: Bench) -> str:
@@ -290,9 +257,9 @@ def place(bench: Bench) -> str:
 
 
 def took(bench: Bench, what: str, size: str) -> str:
-    """Our least time for one thing, in words; a dash where it wasn't measured."""
+    """Our least time for one thing, in words."""
     rows = bench.rows[(bench.rows["what"] == what) & (bench.rows["size"] == size)]
-    return f"{rows['ours_ms'].min():.2g} ms" if len(rows) else "–"
+    return f"{rows['ours_ms'].min():.2g} ms"
 
 
 def times(factor: float) -> str:
@@ -307,9 +274,7 @@ def times(factor: float) -> str:
 def ratios(bench: Bench) -> Any:
     """A dot a row of the record, by peer, on a logarithmic axis: how many times faster we are. Dashed, equally fast."""
     rows = bench.compared
-    if rows.empty:
-        return blank()
-    names = {"reached": "goal reached", "missed": "goal missed", "": "no goal", "WRONG": "no goal"}
+    names = {"reached": "goal reached", "missed": "goal missed", "": "no goal"}
     shown = rows.assign(
         aim=rows["verdict"].map(names),
         ours=[spent(t) for t in rows["ours_rounds_ms"]],
@@ -336,8 +301,6 @@ def ratios(bench: Bench) -> Any:
 def growth(bench: Bench, along: str = "n") -> Any:
     """A panel a measure: time against the points (or dimensions), both logarithmic, ours and the peer's, a dash a d."""
     frame, other = grown(bench, along), "d" if along == "n" else "n"
-    if frame.empty:
-        return blank()
     colors = alt.Scale(domain=["isonb", "peer"], range=[OKABE_ITO["blue"], OKABE_ITO["vermillion"]])
     ticks = alt.Axis(tickCount=6, format="d")
     strokes = alt.Legend(symbolType="stroke", symbolStrokeColor=GREY, symbolSize=300)
@@ -362,14 +325,11 @@ def slopes(bench: Bench, along: str = "n") -> list[dict[str, Any]]:
         items |= {"against": largest.loc["peer", "name"], "theirs": exponent(part, "peer", along)}
         items |= {f"largest {along}": int(part[along].max())}
         result.append(items | {"times faster there": float(largest.loc["peer", "ms"] / largest.loc["isonb", "ms"])})
-    return result or [{"measure": NOTHING}]
+    return result
 
 
 def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
     """At most ``most`` goals: those missed first, the furthest on top, then those reached by the least."""
-    order = furthest(bench).head(most)
-    if order.empty:
-        return [{"comparison": NOTHING}]
     return [
         aims(row)
         | {
@@ -377,13 +337,13 @@ def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
             "what takes longest": largest(row) if row["verdict"] == "missed" else "–",
             "largest error": f"{row['error']:.0e}" if row["error"] else "0",
         }
-        for row in order.to_dict("records")
+        for row in furthest(bench).head(most).to_dict("records")
     ]
 
 
 def memory(bench: Bench) -> list[dict[str, str]]:
     """What calls need beside their input, and the bounds."""
-    results = [
+    return [
         {
             "call": row["what"],
             "size": row["size"],
@@ -395,15 +355,12 @@ def memory(bench: Bench) -> list[dict[str, str]]:
         }
         for row in bench.memory.to_dict("records")
     ]
-    return results or [{"call": NOTHING}]
 
 
 def machine(bench: Bench) -> list[dict[str, str]]:
     """What it was measured on."""
     about = bench.about
-    if not about:
-        return [{"what": "machine", "value": NOTHING}]
-    versions = joined(f"{name} {version}" for name, version in about.get("packages", {}).items())
+    versions = joined(f"{name} {version}" for name, version in about["packages"].items())
     facts = {
         "processor": f"{about['processor']}, {about['cores']} cores, {about['threads']} thread used",
         "memory": f"{about['memory_gib']} GiB",
@@ -415,21 +372,11 @@ def machine(bench: Bench) -> list[dict[str, str]]:
     return [{"what": what, "value": value} for what, value in facts.items()]
 
 
-def unmeasured(bench: Bench, card: Bench | None = None) -> str:
-    """What the record lacks, in a sentence or two, with that of a ``card`` beside it."""
-    if not bench.about:
-        return f"everything: {NOTHING} yet. {HOW}"
-    about = bench.about
-    parts = [] if card is not None and card.about else ["times on a graphics card"]
-    if about.get("missing"):
-        parts.append(f"the suites {joined(about['missing'])}, which did not run")
-    if about.get("absent"):
-        parts.append(f"what isn't installed where it was measured: {joined(about['absent'])}")
-    small = " The sizes are those for trying the code, and the times mean nothing." if about["sizes"] != "full" else ""
-    return ("; ".join(parts) or "nothing that the suites know of") + "." + small
-
-
-def blank() -> Any:
-    """A picture that says that there is nothing to draw."""
-    text = alt.Chart(pd.DataFrame({"text": [f"{NOTHING} yet"]}), width=420, height=60)
-    return text.mark_text(fontSize=14, color=GREY).encode(text="text:N")
+def unmeasured(bench: Bench) -> str:
+    """The peers that the record lacks, in a sentence."""
+    absent = bench.about["absent"]
+    return (
+        f"what isn't installed where it was measured: {joined(absent)}."
+        if absent
+        else "nothing that the suites know of."
+    )
