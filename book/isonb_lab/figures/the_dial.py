@@ -11,6 +11,7 @@ import pandas as pd
 from isonb_lab.pages import dash
 from isonb_lab.pages.evidence import with_interval
 from isonb_lab.papers import dial as plan
+from isonb_lab.papers.hypotheses import rows_with
 
 KINDS_OF_MODEL = {
     "smollm2": "language model",
@@ -23,8 +24,8 @@ KINDS_OF_MODEL = {
 def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> Any:
     """Gain over the vectors as they are at each place, one panel a reader, one line a layer, with its band."""
     scores = tables["scores"]
-    rows = scores[(scores["set"] == "all") & (scores["fit"] == "own") & (scores["pool"] == "mean")]
-    rows = rows[(rows["turn"] == "whitening") & rows["reader"].isin(readers)]
+    rows = rows_with(scores, set="all", fit="own", pool="mean", turn="whitening")
+    rows = rows[rows["reader"].isin(readers)]
     shown = rows[(rows["encoder"] == "smollm2") | (rows["layer"] == rows.groupby("encoder")["layer"].transform("max"))]
     shown = shown.assign(vectors=shown["encoder"] + ", layer " + shown["layer"].astype(str))
     return _gains(shown, alt.X("strength:Q", title="place of the dial, p"), "vectors", readers, 200)
@@ -32,8 +33,7 @@ def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> Any:
 
 def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> Any:
     """What each part of the turn adds to one reader's score, layer by layer, in both orders."""
-    rows = tables["parts"]
-    rows = rows[(rows["encoder"] == "smollm2") & (rows["reader"] == reader)]
+    rows = rows_with(tables["parts"], encoder="smollm2", reader=reader)
     rows = rows.assign(layer="layer " + rows["layer"].astype(str))
     layers = [f"layer {layer}" for layer in sorted({int(item.split()[1]) for item in rows["layer"]})]
     bars = alt.Chart(rows).mark_point(filled=True, size=60)
@@ -64,8 +64,8 @@ def first_token(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 def fit_sizes(scores: pd.DataFrame, readers: Sequence[str], encoder: str, width: int) -> Any:
     """Gain over raw by how many texts of Wikipedia a turn was fitted on, a panel a reader, a line a place."""
-    rows = scores[(scores["fit"] == "wikipedia") & (scores["encoder"] == encoder) & (scores["pool"] == "mean")]
-    rows = rows[(rows["turn"] == "whitening") & (rows["p"] >= plan.PART_PLACE - 0.5) & rows["reader"].isin(readers)]
+    rows = rows_with(scores, fit="wikipedia", encoder=encoder, pool="mean", turn="whitening")
+    rows = rows[(rows["p"] >= plan.PART_PLACE - 0.5) & rows["reader"].isin(readers)]
     rows = rows.assign(ratio=rows["texts"] / width, place="p = " + rows["p"].map("{:g}".format))
     x = alt.X("ratio:Q", title="texts of the fit for each dimension", scale=alt.Scale(type="log"))
     return _gains(rows, x, "place", readers, 230)
@@ -96,8 +96,7 @@ def row(
     **where: Any,
 ) -> pd.Series[Any]:
     """The row of one reader, encoder, layer, fit and pool in a recorded table; ``where``: other columns."""
-    expected = pd.Series({"reader": reader, "encoder": encoder, "layer": layer, "fit": fit, "pool": pool, **where})
-    return table[(table[expected.index] == expected).all(axis=1)].iloc[0]
+    return rows_with(table, reader=reader, encoder=encoder, layer=layer, fit=fit, pool=pool, **where).iloc[0]
 
 
 def interval(row: pd.Series[Any], name: str = "gain", digits: int = 3) -> str:

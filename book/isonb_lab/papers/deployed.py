@@ -15,7 +15,7 @@ from isonb.errors import InputError, fail
 from isonb_lab.places import RECORDINGS_FOLDER
 from isonb_lab.sweeps.cost import CPU_FLOPS, encoder_size
 
-from .hypotheses import NOT_RUN, OPEN, Answer, outcome
+from .hypotheses import Answer, Judged, answers_by, rows_with, signed
 
 FOLDER = RECORDINGS_FOLDER / "deployed"
 READERS = ("search", "similarity", "linear head", "neighbours")
@@ -37,13 +37,12 @@ def read(folder: Path = FOLDER) -> pd.DataFrame:
 
 def _at(scores: pd.DataFrame, **values: object) -> pd.DataFrame:
     """The rows whose columns have these values; mean-pooled unless said otherwise."""
-    expected = pd.Series({"pool": "mean", **values})
-    return scores[(scores[expected.index] == expected).all(axis=1)]
+    return rows_with(scores, **{"pool": "mean", **values})
 
 
 def text(row: pd.Series) -> str:
     """A gain with its interval."""
-    return f"{row['gain']:+.4f} ({row['gain_low']:+.4f} to {row['gain_high']:+.4f})"
+    return signed(row["gain"], row["gain_low"], row["gain_high"], 4)
 
 
 def _texts(rows: pd.DataFrame) -> str:
@@ -52,31 +51,30 @@ def _texts(rows: pd.DataFrame) -> str:
     )
 
 
-def _gains(name: str, rows: pd.DataFrame) -> Answer | None:
+def _gains(rows: pd.DataFrame) -> Judged | None:
     """Whether each of some cells gains."""
-    return None if rows.empty else Answer(name, outcome(bool((rows["gain_low"] <= 0).any()), True), _texts(rows))
+    return None if rows.empty else (bool((rows["gain_low"] <= 0).any()), True, _texts(rows))
 
 
-def _searched(scores: pd.DataFrame) -> Answer | None:
-    return _gains("E1", _at(scores, encoder="minilm", reader="search", fit="searched", turn="whitening", p=0.5))
+def _searched(scores: pd.DataFrame) -> Judged | None:
+    return _gains(_at(scores, encoder="minilm", reader="search", fit="searched", turn="whitening", p=0.5))
 
 
-def _unread(scores: pd.DataFrame) -> Answer | None:
+def _unread(scores: pd.DataFrame) -> Judged | None:
     rows = _at(scores, encoder="minilm", reader="search", fit="unread", turn="whitening", p=0.5)
     if rows.empty:
         return None
-    less, more = bool((rows["gain_high"] < SEARCH_MDE).all()), bool((rows["gain_low"] > SEARCH_MDE).any())
-    return Answer("E2", outcome(more, less), _texts(rows))
+    return bool((rows["gain_low"] > SEARCH_MDE).any()), bool((rows["gain_high"] < SEARCH_MDE).all()), _texts(rows)
 
 
-def _language_model_searches(scores: pd.DataFrame) -> Answer | None:
+def _language_model_searches(scores: pd.DataFrame) -> Judged | None:
     rows = _at(scores, encoder="smollm2", reader="search", turn="whitening", p=0.5)
-    return _gains("E3", rows[rows["layer"].isin((15, 20)) & (rows["texts"] >= 576)])
+    return _gains(rows[rows["layer"].isin((15, 20)) & (rows["texts"] >= 576)])
 
 
-def _first_token(scores: pd.DataFrame) -> Answer | None:
-    rows = scores[(scores["encoder"] == "smollm2") & scores["layer"].isin((15, 20)) & (scores["fit"] == "unread")]
-    rows = rows[rows["reader"] == "similarity"]
+def _first_token(scores: pd.DataFrame) -> Judged | None:
+    rows = rows_with(scores, encoder="smollm2", fit="unread", reader="similarity")
+    rows = rows[rows["layer"].isin((15, 20))]
     if rows.empty:
         return None
     score = rows.set_index(["layer", "pool", "turn", "p"])["score"]
@@ -86,16 +84,16 @@ def _first_token(scores: pd.DataFrame) -> Answer | None:
         token, turn = raw - score[layer, "mean", "raw", 0.0], score[layer, "without first", "whitening", 0.75] - raw
         more.append(token > turn)
         numbers.append(f"layer {layer}: the token {token:+.3f}, the turn after it {turn:+.3f}")
-    return Answer("E4", outcome(not any(more), all(more)), "; ".join(numbers))
+    return not any(more), all(more), "; ".join(numbers)
 
 
-def _trained_for_the_cosine(scores: pd.DataFrame) -> Answer | None:
+def _trained_for_the_cosine(scores: pd.DataFrame) -> Judged | None:
     rows = _at(scores, encoder="minilm", reader="similarity", turn="whitening")
     if rows.empty:
         return None
     above = rows[rows["gain_low"] > 0]
     numbers = f"{len(above)} of {len(rows)} cells gain, most of all {_texts(rows.loc[[rows['gain'].idxmax()]])}"
-    return Answer("E5", outcome(len(above) > 0, bool((rows["gain_high"] <= 0).all())), numbers)
+    return len(above) > 0, bool((rows["gain_high"] <= 0).all()), numbers
 
 
 def chosen(scores: pd.DataFrame, reader: str | None = None) -> pd.DataFrame:
@@ -109,34 +107,33 @@ def _whole(scores: pd.DataFrame) -> bool:
     return set(LAYERS) <= set(scores["encoder"])
 
 
-def _head(scores: pd.DataFrame) -> Answer | None:
+def _head(scores: pd.DataFrame) -> Judged:
     rows = chosen(scores, "linear head")
     outside = (rows["gain_low"] > POINT) | (rows["gain_high"] < -POINT)
     inside = (rows["gain_low"] >= -POINT) & (rows["gain_high"] <= POINT)
     numbers = f"{int(inside.sum())} of {len(rows)} cells lie within a point, {int(outside.sum())} outside"
-    return Answer("E6", outcome(bool(outside.any()), bool(inside.all()) and _whole(scores)), numbers)
+    return bool(outside.any()), bool(inside.all()) and _whole(scores), numbers
 
 
-def _never_loses(scores: pd.DataFrame) -> Answer | None:
+def _never_loses(scores: pd.DataFrame) -> Judged:
     rows = chosen(scores)
     lost = rows[rows["gain_high"] < 0]
     numbers = f"{len(lost)} of {len(rows)} cells lose"
     if len(lost):
         worst = lost.loc[lost["gain"].idxmin()]
         numbers += f", most {worst['encoder']}, {worst['reader']}: {text(worst)}"
-    return Answer("E7", outcome(len(lost) > 0, bool((rows["gain_low"] >= 0).all()) and _whole(scores)), numbers)
+    return len(lost) > 0, bool((rows["gain_low"] >= 0).all()) and _whole(scores), numbers
 
 
-def _few_texts(scores: pd.DataFrame) -> Answer | None:
+def _few_texts(scores: pd.DataFrame) -> Judged | None:
     rows = _at(scores, encoder="minilm", reader="search", fit="wikipedia", turn="whitening", texts=192)
     rows = rows[rows["p"] >= 0.75]
     if rows.empty:
         return None
-    lost, not_lost = bool((rows["gain_high"] < 0).all()), bool((rows["gain_low"] >= 0).any())
-    return Answer("E8", outcome(not_lost, lost), _texts(rows))
+    return bool((rows["gain_low"] >= 0).any()), bool((rows["gain_high"] < 0).all()), _texts(rows)
 
 
-HYPOTHESES: dict[str, Callable[[pd.DataFrame], Answer | None]] = {
+HYPOTHESES: dict[str, Callable[[pd.DataFrame], Judged | None]] = {
     "E1": _searched,
     "E2": _unread,
     "E3": _language_model_searches,
@@ -150,7 +147,7 @@ HYPOTHESES: dict[str, Callable[[pd.DataFrame], Answer | None]] = {
 
 def answers(scores: pd.DataFrame) -> list[Answer]:
     """Every hypothesis of the plan with its outcome; open where its encoder isn't recorded."""
-    return [judge(scores) or Answer(name, OPEN, NOT_RUN) for name, judge in HYPOTHESES.items()]
+    return answers_by(HYPOTHESES, scores)
 
 
 def price(folder: Path = FOLDER) -> str:

@@ -19,7 +19,7 @@ from isonb.errors import InputError, fail
 from isonb_lab.data.corpus import sentences
 from isonb_lab.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
 
-from .hypotheses import CONTRADICTED, OPEN, Answer
+from .hypotheses import Answer, Judged, answers_by, rows_with, signed
 
 FOLDER = RECORDINGS_FOLDER / "dial"
 PLAN = EXPERIMENTS_FOLDER / "dial_plan.md"
@@ -35,7 +35,6 @@ NEAR = 5  # nearest sentences of each that a menu offers
 PICKS = 20
 MIDDLE = (10, 15, 20)
 Tables = Mapping[str, pd.DataFrame]
-Judged = tuple[bool, bool, str]  # as expected, contradicted, and the numbers
 
 
 def read(name: str, folder: Path = FOLDER) -> pd.DataFrame:
@@ -78,14 +77,14 @@ def picks() -> list[int]:
 
 def towards_round(scores: pd.DataFrame, reader: str) -> pd.DataFrame:
     """What a reader makes of vectors that were turned towards round: p from 0.5 to 1, all layers and both poolings."""
-    rows = scores[(scores["reader"] == reader) & (scores["set"] == "all") & (scores["fit"] == "own")]
-    return rows[(rows["turn"] == "whitening") & rows["strength"].between(0.5, 1)]
+    rows = rows_with(scores, reader=reader, set="all", fit="own", turn="whitening")
+    return rows[rows["strength"].between(0.5, 1)]
 
 
 def _rows(table: pd.DataFrame, **expected: Any) -> pd.DataFrame:
     """The rows of a table whose columns have these values; mean-pooled with the own fit unless said otherwise."""
     expected = {name: value for name, value in {"pool": "mean", "fit": "own", **expected}.items() if name in table}
-    return table[(table[list(expected)] == pd.Series(expected)).all(axis=1)].sort_values("layer")
+    return rows_with(table, **expected).sort_values("layer")
 
 
 def _middle(table: pd.DataFrame, reader: str, **expected: Any) -> pd.DataFrame:
@@ -95,14 +94,14 @@ def _middle(table: pd.DataFrame, reader: str, **expected: Any) -> pd.DataFrame:
 
 def _summary(rows: pd.DataFrame, name: str = "gain") -> str:
     ends = zip(rows["layer"], rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return "; ".join(f"layer {layer}: {value:+.3f} ({low:+.3f} to {high:+.3f})" for layer, value, low, high in ends)
+    return "; ".join(f"layer {layer}: {signed(*numbers, 3)}" for layer, *numbers in ends)
 
 
 def _best_gains(reader: str, allowed: int) -> Callable[[Tables], Judged]:
     def judged(tables: Tables) -> Judged:
         rows = _middle(tables["best"], reader)
         unclear = int((rows["gain_low"] <= 0).sum())
-        return unclear == 0, unclear > allowed, _summary(rows)
+        return unclear > allowed, unclear == 0, _summary(rows)
 
     return judged
 
@@ -111,32 +110,32 @@ def _place_is_inside(tables: Tables) -> Judged:
     rows = _middle(tables["best"], "similarity")
     lines = (f"layer {x.layer}: p = {x.best:g} ({x.best_low:g} to {x.best_high:g})" for x in rows.itertuples())
     inside = (rows["best_turn"] == "whitening") & (rows["best_low"] > 0) & (rows["best_high"] < 1)
-    return bool(inside.all()), bool((rows["best_high"] >= 1).any()), "; ".join(lines)
+    return bool((rows["best_high"] >= 1).any()), bool(inside.all()), "; ".join(lines)
 
 
 def _over_rotation(tables: Tables) -> Judged:
     rows = _middle(tables["best"], "similarity")
-    return bool((rows["over_high"] < 0).all()), bool((rows["over_low"] > 0).any()), _summary(rows, "over")
+    return bool((rows["over_low"] > 0).any()), bool((rows["over_high"] < 0).all()), _summary(rows, "over")
 
 
 def _trained_for_the_cosine(tables: Tables) -> Judged:
     """The plan decides by ``minilm`` alone; what its words say of ``mpnet`` stands beside."""
-    expected, contradicted, numbers = _at_its_best_place(tables["scores"], "minilm", 6)
+    contradicted, expected, numbers = _at_its_best_place(tables["scores"], "minilm", 6)
     if "mpnet" in set(tables["scores"]["encoder"]):
         numbers += f". mpnet, which decides nothing here: {_at_its_best_place(tables['scores'], 'mpnet', 12)[2]}"
-    return expected, contradicted, numbers
+    return contradicted, expected, numbers
 
 
 def _at_its_best_place(scores: pd.DataFrame, encoder: str, layer: int) -> Judged:
     dial = _rows(scores, encoder=encoder, layer=layer, reader="similarity", set="all", turn="whitening")
     most, ends = dial.loc[dial["gain"].idxmax()], dial[dial["strength"].isin((-1.0, 1.0))]
     lines = [
-        f"p = {x.strength:g}: {x.gain:+.3f} ({x.gain_low:+.3f} to {x.gain_high:+.3f})"
+        f"p = {x.strength:g}: {signed(x.gain, x.gain_low, x.gain_high, 3)}"
         for x in ends.sort_values("strength").itertuples()
     ]
     small, lose = bool(most["gain"] < 0.01), bool((ends["gain_high"] < 0).all())
     numbers = "; ".join([f"most {most['gain']:+.3f} at p = {most['strength']:g}", *lines])
-    return small and lose, not small or bool((ends["gain_low"] > 0).any()), numbers
+    return not small or bool((ends["gain_low"] > 0).any()), small and lose, numbers
 
 
 def _linear_head(tables: Tables) -> Judged:
@@ -146,7 +145,7 @@ def _linear_head(tables: Tables) -> Judged:
     gains = bool(((near["gain"] >= 0.01) & (near["gain_low"] > 0)).any())
     expected = bool((near["gain"] < 0.01).all() and (round_["gain_high"] < 0).all())
     text = f"p = 0.75, {_summary(near)}. p = 1, {_summary(round_)}"
-    return expected, gains or bool((round_["gain_low"] > 0).any()), text
+    return gains or bool((round_["gain_low"] > 0).any()), expected, text
 
 
 def _shares(shares: Mapping[int, float]) -> str:
@@ -157,7 +156,7 @@ def _first_token(tables: Tables) -> Judged:
     rows = _middle(tables["parts"], "similarity", order="first token first")
     token = rows[rows["part"] == "first token"].set_index("layer")["gain"]
     shares = token / rows.groupby("layer")["gain"].sum()
-    return bool((shares > 0.5).all()), int((shares <= 0.5).sum()) >= 2, _shares(shares.to_dict())
+    return int((shares <= 0.5).sum()) >= 2, bool((shares > 0.5).all()), _shares(shares.to_dict())
 
 
 def _other_text(tables: Tables) -> Judged:
@@ -165,7 +164,7 @@ def _other_text(tables: Tables) -> Judged:
         _middle(tables["best"], "similarity", fit=fit).set_index("layer")["gain"] for fit in ("own", "wikipedia")
     )
     shares = other / of_labels
-    return bool((shares >= 0.5).all()), bool((shares < 0.5).any()), _shares(shares.to_dict())
+    return bool((shares < 0.5).any()), bool((shares >= 0.5).all()), _shares(shares.to_dict())
 
 
 HYPOTHESES: dict[str, tuple[str, Callable[[Tables], Judged]]] = {
@@ -186,9 +185,5 @@ def judge(tables: Tables) -> list[Answer]:
 
     ``tables``: scores, best and parts.
     """
-    output = []
-    for name, (_, judged) in HYPOTHESES.items():
-        expected, contradicted, numbers = judged(tables)
-        outcome = CONTRADICTED if contradicted else "as expected" if expected else OPEN
-        output.append(Answer(name, outcome, numbers))
-    return output
+    rules = {name: rule for name, (_, rule) in HYPOTHESES.items()}
+    return answers_by(rules, tables, "as expected")

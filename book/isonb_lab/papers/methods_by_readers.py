@@ -25,7 +25,7 @@ from isonb_lab.statistics.seeds import LEVEL, Interval, minimum_detectable
 
 from . import dial
 from .head_to_head import NAMES
-from .hypotheses import NOT_RUN, OPEN, Answer, outcome, with_ends
+from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, signed, with_ends
 from .own_runs import tables_of
 from .read_where import POINT, STEP, on_shared_seeds
 from .real_models import FIRST_TOKEN, ISTAR, OPTIONS, POOLING, SECOND_SEEDS, SEEDS, TASK
@@ -107,12 +107,10 @@ SMOLLM2, MPNET, FIRST_TOKEN_PART = PARTS[:3]
 
 
 def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
-    """The runs of the arms in a recording, or in a folder of records; none where the book has no recording yet.
+    """The runs of the arms in a recording, or in a folder of records.
 
     ``arm``; ``kind`` of processor; ``score``. The runs of seed 0, which chose the options, are left out.
     """
-    if Path(folder) == RECORDING and not RECORDING.is_dir():
-        return pd.DataFrame(columns=NEEDED)
     frame = tables_of(Path(folder))[0]
     frame = scored(frame[frame["model"].isin(POOLING) & (frame["seed"] > 0)].reset_index(drop=True))
     if frame.empty:
@@ -194,11 +192,10 @@ def detectable(frame: pd.DataFrame, part: Part) -> float | None:
 
 def frozen_head(part: Part, layers: int) -> float:
     """The accuracy of a linear head on SST-2 in the dial: the same pooling, at the first layer not below the cut."""
-    scores = dial.read("scores")
     place = {"encoder": part.model, "reader": "linear head", "set": "sst2", "fit": "own", "turn": "raw"}
-    place["pool"] = "mean" if part.pooling == "mean" else "without first"
-    rows = scores[(scores[list(place)] == pd.Series(place)).all(axis=1)].set_index("layer")["score"].sort_index()
-    return float(rows[rows.index >= layers].iloc[0])
+    pool = "mean" if part.pooling == "mean" else "without first"
+    scores = rows_with(dial.read("scores"), **place, pool=pool).set_index("layer")["score"].sort_index()
+    return float(scores[scores.index >= layers].iloc[0])
 
 
 def unlearned(measured: Mapping[Part, Runs]) -> dict[str, str]:
@@ -259,10 +256,7 @@ def _correlated(every: Mapping[tuple[str, str], Interval], planned: int, sign: i
     if not every:
         return OPEN, f"no model counts with {FEWEST} seeds"
     ends = [sorted((sign * item.low, sign * item.high)) for item in every.values()]
-    why = "; ".join(
-        f"{reader}, {model}: {item.estimate:+.2f} ({item.low:+.2f} to {item.high:+.2f})"
-        for (reader, model), item in every.items()
-    )
+    why = "; ".join(f"{reader}, {model}: {signed(*item.ends)}" for (reader, model), item in every.items())
     other = any(high < 0 for _, high in ends)
     return outcome(other, len(every) == planned and all(low > 0 for low, _ in ends)), why
 

@@ -20,7 +20,7 @@ from isonb_lab.runs.recordings import FOLDER, scored
 from isonb_lab.statistics.paired import PairedTest, paired_tests
 from isonb_lab.statistics.seeds import Interval, StatsError, holm, minimum_detectable, paired_p, share, student
 
-from .hypotheses import NOT_RUN, OPEN, Answer, outcome, with_ends
+from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, with_ends
 from .own_runs import tables_of
 
 READ = "metric.end.features.participation_ratio_unbiased"
@@ -82,7 +82,7 @@ def on_shared_seeds(cells: Mapping[Any, pd.DataFrame], by: str = "seed") -> dict
 
 def doses(frame: pd.DataFrame, dose: Dose) -> dict[float, pd.DataFrame]:
     """The runs of a dose by weight, plain training among them, of the seeds that all its arms have; no search."""
-    mine = frame[(frame["task"] == dose.task) & (frame["model"] == dose.model) & (frame["head"] == dose.head)]
+    mine = rows_with(frame, task=dose.task, model=dose.model, head=dose.head)
     mine = mine[(mine["seed"] > 0) & mine["method.name"].isin(["none", "log_isoscore"])]
     if dose.task == "sst2_joint":  # three passes of plain training belong to the question of length
         mine = mine[mine["epochs"] == 2]
@@ -147,16 +147,7 @@ def failures(frame: pd.DataFrame) -> pd.DataFrame:
     if mine.empty:
         return pd.DataFrame()
     mine = mine.assign(failed=failed(mine))
-    cells = {}
-    for arm, settings in ARMS.items():
-        chosen = pd.Series(True, index=mine.index)
-        for name, value in settings.items():
-            chosen &= mine[name] == value
-        if chosen.any():
-            cells[arm] = mine[chosen]
-    if set(cells) != set(ARMS):
-        return pd.DataFrame()
-    cells = on_shared_seeds(cells)
+    cells = on_shared_seeds({arm: rows_with(mine, **settings) for arm, settings in ARMS.items()})
     counts = {arm: (int(rows["failed"].sum()), len(rows)) for arm, rows in cells.items()}
     if counts["plain"][1] == 0:
         return pd.DataFrame()
@@ -192,8 +183,8 @@ def weights(frame: pd.DataFrame) -> dict[tuple[str, float], PairedTest]:
     """W1 and W2: I-STAR on tokens at each weight less plain training, a task, in points, by Holm over the four."""
     gains = {}
     for task, seeds in (("sst2_joint", range(1, 31)), ("english_sentiment", range(11, 41))):
-        mine = frame[(frame["task"] == task) & (frame["head"] == "pooler") & frame["seed"].isin(seeds)]
-        mine = mine[mine["method.name"].isin(["none", "istar"])]
+        mine = rows_with(frame, task=task, head="pooler")
+        mine = mine[mine["seed"].isin(seeds) & mine["method.name"].isin(["none", "istar"])]
         if task == "english_sentiment":
             mine = mine[mine["learning_rate"] == 5e-4]
         cells = on_shared_seeds({float(str(weight)): rows for weight, rows in mine.groupby("weight")})
@@ -228,8 +219,8 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) ->
 
 def length(frame: pd.DataFrame) -> PairedTest | None:
     """H3: IsoLayer after two passes less three passes of plain training on SST-2, in points; None without both."""
-    mine = frame[(frame["task"] == "sst2_joint") & (frame["head"] == "linear") & (frame["seed"] > 0)]
-    plain = mine[(mine["method.name"] == "none") & (mine["epochs"] == 3)]
+    mine = rows_with(frame[frame["seed"] > 0], task="sst2_joint", head="linear")
+    plain = rows_with(mine, epochs=3, **{"method.name": "none"})
     cells = on_shared_seeds({"plain": plain, "layer": mine[mine["method.name"] == "isolayer"]})
     if len(cells["plain"]) < 2:
         return None

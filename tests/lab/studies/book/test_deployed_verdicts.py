@@ -8,7 +8,7 @@ import pytest
 
 from isonb.auditing import defects
 from isonb.errors import InputError
-from isonb_lab.papers import deployed
+from isonb_lab.papers import deployed, hypotheses
 from isonb_lab.places import EXPERIMENTS_FOLDER
 
 
@@ -51,7 +51,7 @@ def test_without_an_encoder_nothing_holds_for_all():
     table = scores(**{"p0.5": (0.003, 0.002)})
     table = table[table["encoder"] != "smollm2"]
     assert {outcomes(table)[name] for name in ("E3", "E4", "E6", "E7")} == {"open"}
-    assert {answer.why for answer in deployed.answers(table) if answer.name in ("E3", "E4")} == {deployed.NOT_RUN}
+    assert {answer.why for answer in deployed.answers(table) if answer.name in ("E3", "E4")} == {hypotheses.NOT_RUN}
 
 
 def test_advice_is_the_best_worst_case_or_what_held_out_data_choose():

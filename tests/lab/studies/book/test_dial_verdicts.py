@@ -21,11 +21,11 @@ def head(gains):
 @pytest.mark.parametrize(
     ("gains", "outcome"),
     [
-        ((0.0, -0.02), (True, False)),  # loses on every layer
+        ((0.0, -0.02), (False, True)),  # loses on every layer
         ((0.0, -0.005), (False, False)),  # the mean below 0, the interval on both sides: open
         ((0.0, 0.005), (False, False)),  # the mean above 0: open, too
-        ((0.0, 0.02), (False, True)),  # an interval above 0 is no loss
-        ((0.02, -0.02), (False, True)),  # a gain at p = 0.75
+        ((0.0, 0.02), (True, False)),  # an interval above 0 is no loss
+        ((0.02, -0.02), (True, False)),  # a gain at p = 0.75
     ],
 )
 def test_the_linear_head_contradicts_by_an_interval_alone(gains, outcome):
