@@ -101,9 +101,7 @@ def test_a_score_may_move_by_one_row_of_its_set(moved, code, monkeypatch, capsys
     assert f"{code * len(rows)} further away than a row" in capsys.readouterr().out
 
 
-def test_a_table_or_a_reader_that_is_not_there_is_told():
-    with pytest.raises(InputError, match="must be one of best, classes, depth, parts"):
-        plan.read("nothing")
+def test_a_reader_that_is_not_there_is_told():
     with pytest.raises(InputError, match="readers must be some of similarity"):
         record.read_again("tiny", ["taste"], None)
 

@@ -17,7 +17,6 @@ from isonb.models.loading import encode, load
 from isonb.numerics.rows import unit_rows
 from isonb.points import mean_pool
 from isonb_lab.data.corpus import sentences
-from isonb_lab.pages.errors import PageError
 
 VIEWS = ("as they are", "shared direction taken off")
 TARGET = Path(__file__).with_suffix(".svg")
@@ -45,8 +44,6 @@ class Square:
 
     def __init__(self, vectors: Tensor, texts: Sequence[str], rows: Sequence[int]) -> None:
         """``vectors`` (n, d) of the n ``texts``; ``rows``: which are shown. The first and the last stand on top."""
-        if len(vectors) != len(texts):
-            raise PageError(f"each text needs its vector; got {len(vectors)} vectors and {len(texts)} texts.")
         self.texts = [texts[row] for row in rows]
         units = [unit_rows(cloud[list(rows)]) for cloud in (vectors, vectors - vectors.mean(0))]
         self.cosines = [(unit @ unit.mT).tolist() for unit in units]

@@ -29,7 +29,6 @@ from isonb.points import mean_pool
 from isonb.transforms import PartialWhitening
 from isonb_lab.data.corpus import sentences
 from isonb_lab.figures.browser import scripts
-from isonb_lab.pages.errors import PageError
 from isonb_lab.places import RECORDINGS_FOLDER
 
 SCRIPTS = ("ml_matrix.js", "cloud.js", "readers.js", "instrument.js")
@@ -92,9 +91,6 @@ class Instrument:
         ``pick``: the sentence whose neighbours are shown first.
         """
         self.clouds, self.corpus, self.pick = dict(clouds), list(corpus or sentences()), pick
-        sizes = {name: len(cloud.vectors) for name, cloud in self.clouds.items()}
-        if not sizes or set(sizes.values()) != {len(self.corpus)}:
-            raise PageError(f"each cloud needs a vector for each of {len(self.corpus)} sentences; got {sizes}.")
 
     def pairs(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Pairs of sentences that say the same, and pairs about two topics, drawn with a fixed seed."""

@@ -21,7 +21,6 @@ from isonb.measures.spectrum import singular_values
 from isonb.numerics.nearest import nearest_by_cosine
 from isonb.transforms import SoftZCA, ZeroMean
 from isonb_lab.pages.charts import GREY, OKABE_ITO, option_menu, slider
-from isonb_lab.pages.errors import PageError
 
 BARS = 10  # directions shown of the spectrum
 SCORES = ["IsoScore", "mean cosine"]
@@ -54,8 +53,6 @@ def guess_frames(
 
     A smaller cloud is a corner of the largest. ``round`` is the reading of the same points neither moved nor stretched.
     """
-    if min(dims) < 2 or min(sizes) < 3:
-        raise PageError(f"a cloud needs at least 2 dimensions and 3 points; got {dims} and {sizes}.")
     noise = torch.randn(max(sizes), max(dims), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     readings, spectra = [], []
     for n in sizes:
@@ -220,11 +217,6 @@ class Microscope:
 
         ``kin`` names what a neighbour is to a sentence, for pairs (sentence, neighbour) of which that is known.
         """
-        if not layers or not picks or any(len(layer) != len(texts) for layer in layers):
-            sizes = [len(layer) for layer in layers]
-            raise PageError(f"each layer needs a vector a text, and the menu a sentence; got {sizes}, {len(texts)}.")
-        if not 1 <= k < len(texts):
-            raise PageError(f"k must be from 1 to {len(texts) - 1}, the other sentences; got {k}.")
         self.texts, self.picks, self.kin = texts, list(picks), dict(kin or {})
         self.lists = [self._layer(layer, k) for layer in layers]
 

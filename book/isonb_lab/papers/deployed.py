@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from isonb.errors import InputError, fail
 from isonb_lab.places import RECORDINGS_FOLDER
 from isonb_lab.sweeps.cost import CPU_FLOPS, encoder_size
 
@@ -27,11 +26,8 @@ READ_TOKENS, READ_TEXTS = 2_919_710, 89_215
 
 
 def read(folder: Path = FOLDER) -> pd.DataFrame:
-    """The recorded scores, of the mean over the sets of each reader. InputError where there are none."""
-    path = folder / "scores.parquet"
-    if not path.is_file():
-        fail(InputError, "there must be a recorded table", str(path), "Make it with make_dial.py deployed.")
-    table = pd.read_parquet(path)
+    """The recorded scores, of the mean over the sets of each reader."""
+    table = pd.read_parquet(folder / "scores.parquet")
     return table[table["set"] == "all"].reset_index(drop=True)
 
 
@@ -150,10 +146,9 @@ def answers(scores: pd.DataFrame) -> list[Answer]:
     return answers_by(HYPOTHESES, scores)
 
 
-def price(folder: Path = FOLDER) -> str:
+def price() -> str:
     """What the vectors of the encoders that aren't recorded would cost, in words; "" where all are."""
-    done = set(read(folder)["encoder"]) if (folder / "scores.parquet").is_file() else set()
-    missing = [name for name in LAYERS if name not in done]
+    missing = [name for name in LAYERS if name not in set(read()["encoder"])]
     sizes = [size for name in missing if (size := encoder_size(name)) is not None]
     flops = READ_TOKENS * sum(size.forward(READ_TOKENS / READ_TEXTS) for size in sizes)
     hours = flops / CPU_FLOPS[False] / 3600

@@ -41,7 +41,7 @@ from .arms import (
     treated,
 )
 from .heads import WIDTH
-from .pairs import SETS, pair_interval, recorded_table
+from .pairs import above
 from .shrink_the_longest import SELECTED
 
 NAMES = {
@@ -197,13 +197,9 @@ LAYER_ROWS = 1500  # validation rows that are measured behind a second stage, at
 
 def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
     """Whitening less SoftDecay in points of similarity, both on the same resampled pairs."""
-    table = recorded_table("direct")
-    rows = [] if table is None else table[table["other"] == "whitening"].to_dict("records")
     return {
-        f"{row['model']}, {SETS[row['task']]}": pair_interval(
-            -row["difference"], -row["high"], -row["low"], row["pairs"]
-        )
-        for row in rows
+        cell: replace(gap, estimate=-gap.estimate, low=-gap.high, high=-gap.low)
+        for cell, gap in above("whitening").items()
     }
 
 

@@ -52,10 +52,18 @@ def over_sets(gains: pd.DataFrame, arm: str, *, without: str = "") -> dict[str, 
     return {str(model): student(values.tolist()) for model, values in by_model if len(values) > 1}
 
 
-def recorded_table(name: str) -> pd.DataFrame | None:
-    """The recorded table ``softdecay_<name>.csv``; None where there is none."""
-    path = FOLDER / f"softdecay_{name}.csv"
-    return pd.read_csv(path) if path.exists() else None
+def recorded_table(name: str) -> pd.DataFrame:
+    """The recorded table ``softdecay_<name>.csv``."""
+    return pd.read_csv(FOLDER / f"softdecay_{name}.csv")
+
+
+def above(other: str) -> dict[str, Interval]:
+    """SoftDecay less another transform, both on the same resampled pairs, by encoder and set: "minilm, STS-13"."""
+    table = recorded_table("direct")
+    return {
+        f"{row['model']}, {SETS[row['task']]}": pair_interval(row["difference"], row["low"], row["high"], row["pairs"])
+        for row in table[table["other"] == other].to_dict("records")
+    }
 
 
 def pair_interval(estimate: float, low: float, high: float, pairs: float) -> Interval:

@@ -8,7 +8,6 @@ again from their printed commands, on the same kind.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 
@@ -89,22 +88,18 @@ def planned() -> dict[str, tuple[set[str], Planned]]:
     return results
 
 
-def repeats(folder: Path | None = None) -> pd.DataFrame:
+def repeats() -> pd.DataFrame:
     """One row a run that was made again on the same kind of processor: by how much it differs from the first.
 
     Columns: ``run_id``, ``kind`` (of processor), ``task``, ``model``, ``method``, ``seed``, ``score``, ``again``,
     and ``difference``, the largest one of a measured number, as a share of it where it is above 1. A synthetic run has
-    no task, encoder or method, and its score is the IsoScore of all its points. Without repeated runs there are no
-    rows.
+    no task, encoder or method, and its score is the IsoScore of all its points.
     """
     columns = ["run_id", "kind", "task", "model", "method", "seed", "score", "again", "difference"]
-    home = FOLDER if folder is None else folder
-    if not (home / REPEATED).is_dir():
-        return pd.DataFrame(columns=columns)
-    second = _with_scores(recorded(REPEATED, folder).runs)
+    second = _with_scores(recorded(REPEATED).runs)
     measured = [name for name in second if name.startswith("metric.")]
-    names = sorted({path.parent.name for path in home.glob("*/runs.parquet")} - {REPEATED})
-    output = (recorded(name, folder).runs for name in names)
+    names = sorted({path.parent.name for path in FOLDER.glob("*/runs.parquet")} - {REPEATED})
+    output = (recorded(name).runs for name in names)
     parts = [_with_scores(runs[runs["run_id"].isin(second["run_id"])]) for runs in output]
     first = pd.concat([part.reindex(columns=[*columns, "method.name", *measured]) for part in parts])
     first = first.drop_duplicates(["run_id", "kind"]).set_index(["run_id", "kind"])

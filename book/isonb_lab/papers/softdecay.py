@@ -20,7 +20,7 @@ from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
 
 from . import arms
-from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, pair_interval, recorded_table
+from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, above, pair_interval, recorded_table
 from .token_spectra import LABELS
 
 ENCODERS = ("minilm", "tiny")
@@ -75,8 +75,7 @@ def vector_gains(study: Study) -> pd.DataFrame:
 
     Intervals are over pairs: from the run's record, or from ``softdecay_differences.csv`` where that says nothing.
     """
-    differences = recorded_table("differences")
-    extra = {} if differences is None else {row[:2]: row[2:] for row in differences.itertuples(index=False, name=None)}
+    extra = {row[:2]: row[2:] for row in recorded_table("differences").itertuples(index=False, name=None)}
     parts = [f"metric.difference.spearman.{p}{end}" for p in PROTOCOLS for end in ENDS]
     rows = []
     for run in study.runs.reindex(columns=["run_id", "suite", "arm", "task", "metric.pairs", *parts]).to_dict(
@@ -94,8 +93,6 @@ def vector_gains(study: Study) -> pd.DataFrame:
 def recorded_by_alpha() -> pd.DataFrame:
     """What SoftDecay changes by alpha, recorded: runs, set ("dev": STS-B's validation split), sides, alpha, gain."""
     table = recorded_table("alpha")
-    if table is None:
-        return pd.DataFrame()
     start = table[table["alpha"].isna()].set_index(["model", "set"])["mean"].rename("start")
     rows = table.dropna(subset="alpha").join(start, on=["model", "set"])
     rows = rows.assign(gain=rows["mean"] - rows["start"], runs="recorded: " + rows["model"])
@@ -195,14 +192,7 @@ def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:
 
 def _above(study: Study, suites: Sequence[str], *, other: str) -> Evidence:
     """SoftDecay against another transform, both on the same resampled pairs (``softdecay_direct.csv``)."""
-    table = recorded_table("direct")
-    rows = [] if table is None else table[table["other"] == other].to_dict("records")
-    cells = {f"{row['model']}, {SETS[row['task']]}": row for row in rows}
-    return {
-        cell: pair_interval(row["difference"], row["low"], row["high"], row["pairs"])
-        for cell, row in cells.items()
-        if cell in suites
-    }
+    return {cell: gap for cell, gap in above(other).items() if cell in suites}
 
 
 def _whitening_less_softdecay(study: Study, suites: Sequence[str], *, column: str) -> Evidence:
@@ -221,10 +211,7 @@ def _of_vectors(what: str, evidence: Callable[..., Evidence], direction: str = "
 
 def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     """The largest distance over the bound that was seen, of all layers and batches."""
-    table = recorded_table("spectra")
-    if table is None:
-        return {}
-    groups = table.groupby(["model", "task"])["bound"]
+    groups = recorded_table("spectra").groupby(["model", "task"])["bound"]
     return {
         f"{model}, {TASK_NAMES[task]}": Interval(
             ratios.max(), ratios.max(), ratios.max(), LEVEL, len(ratios), "largest"

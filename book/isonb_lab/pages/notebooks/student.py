@@ -8,7 +8,6 @@ notebook can be laid beside the chapter.
 from __future__ import annotations
 
 import re
-import symtable
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -83,47 +82,11 @@ def _nbgrader(name: str, *, solution: bool) -> dict[str, Any]:
     return {"schema_version": 3, "grade_id": name, **kind} | ({} if solution else {"points": 1})
 
 
-def names(source: str) -> tuple[set[str], set[str]]:
-    """Names that a cell takes from other cells or from Python, and names that it sets for them.
-
-    >>> used, defined = names("y = x + 1\\nz = [k * y for k in range(n)]\\nimport os.path")
-    >>> sorted(used), sorted(defined)
-    (['n', 'range', 'x'], ['os', 'y', 'z'])
-    >>> names("def f(a):\\n    b = a + c\\n    return b")
-    ({'c'}, {'f'})
-    """
-    lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
-    top = symtable.symtable("\n".join(lines), "cell", "exec")
-    defined = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-    used = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
-    inner = top.get_children()
-    while inner:
-        scope = inner.pop()
-        used |= {s.get_name() for s in scope.get_symbols() if s.is_global() and s.is_referenced()}
-        inner += scope.get_children()
-    return used - defined, defined
-
-
-def needed_from_solutions(chapter: Chapter) -> list[str]:
-    """Names that code outside the solutions uses and only a solution defines: an empty solution would stop there."""
-    set_outside: set[str] = set()
-    offered: set[str] = set()
-    missing: list[str] = []
-    code = [cell for cell in student(chapter).cells if cell.cell_type == "code"]
-    for cell, original in zip(code, chapter.code, strict=True):
-        used, defined = names(cell.source)
-        missing += sorted((used & offered) - set_outside)
-        set_outside |= defined
-        if "solution" in cell.metadata.get("tags", []):
-            offered |= names(original.source)[1] - set_outside
-    return missing
-
-
 def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = False) -> list[Path]:
     """Write the notebooks to ``_build/student``; returns their paths.
 
-    Raises :class:`PairingError`, before anything is written, where a notebook was worked in (``force=True`` drops the
-    work) or where a chapter goes on with what a solution defines.
+    Raises :class:`PairingError`, before anything is written, where a notebook was worked in; ``force=True`` drops the
+    work.
     """
     targets = {chapter: book.build / "student" / f"{chapter.name.removeprefix('book/')}.ipynb" for chapter in chapters}
     edited = [path.relative_to(book.root).as_posix() for path in targets.values() if not force and worked_in(path)]
@@ -133,8 +96,6 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
         )
     index = Index(book)
     for chapter, path in targets.items():
-        if names := needed_from_solutions(chapter):
-            raise PairingError(f"{chapter.name} must run without its solutions; it uses {', '.join(names)} of one.")
         hand_out(plain(chapter, student(chapter), index, {}), path)
     return list(targets.values())
 

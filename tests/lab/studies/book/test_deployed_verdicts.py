@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from isonb.auditing import defects
-from isonb.errors import InputError
 from isonb_lab.papers import deployed, hypotheses
 from isonb_lab.places import EXPERIMENTS_FOLDER
 
@@ -89,9 +88,3 @@ def test_every_row_cites_the_plan_as_it_was():
     plan = (EXPERIMENTS_FOLDER / "deployed_plan.md").read_bytes()
     versions = {hashlib.sha256(plan).hexdigest(), *re.findall(r"`([0-9a-f]{64})`", plan.decode())}
     assert set(deployed.read()["plan"]) <= versions
-
-
-def test_a_table_that_is_not_there_and_its_price(tmp_path):
-    with pytest.raises(InputError, match="there must be a recorded table"):
-        deployed.read(tmp_path)
-    assert "tiny, minilm, smollm2 take about 3 hours" in deployed.price(tmp_path)
