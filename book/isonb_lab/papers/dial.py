@@ -89,7 +89,7 @@ def _middle(table: pd.DataFrame, reader: str, **expected: Any) -> pd.DataFrame:
 
 def _summary(rows: pd.DataFrame, name: str = "gain") -> str:
     ends = zip(rows["layer"], rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return "; ".join(f"layer {layer}: {signed(*numbers, 3)}" for layer, *numbers in ends)
+    return "; ".join(f"layer {layer}: {signed(value, low, high, 3)}" for layer, value, low, high in ends)
 
 
 def _best_gains(reader: str, allowed: int) -> Callable[[Tables], Judged]:
