@@ -22,7 +22,7 @@ from isonb.runtime import files
 from isonb_lab.places import RECORDINGS_FOLDER
 from tests.benchmarks import functions, measures, memory, peers, scaling, training
 from tests.benchmarks.cards import CARD_SUITES
-from tests.benchmarks.harness import KINDS, Comparison, Peak, Peer, Reading, Row, limits, surroundings, table, write
+from tests.benchmarks.harness import KINDS, Comparison, Peak, Peer, Reading, surroundings, write
 
 PUBLISHED = {False: RECORDINGS_FOLDER / "bench.json", True: RECORDINGS_FOLDER / "bench_gpu.json"}
 Suite = Iterator[Comparison | Peak | Reading]
@@ -102,13 +102,13 @@ def main(argv=None):
     if args.card and not torch.cuda.is_available():
         print("There is no CUDA card here: make bench-gpu needs one; make bench measures the CPU.", file=sys.stderr)
         return 1
-    found = run(args.suites or list(suites), suites, out, small=args.small)
-    report(found, out, args.card)
-    return int(any(one.verdict == "WRONG" for one in found))
+    parts = run(args.suites or list(suites), suites, out, small=args.small)
+    report(parts, out, args.card)
+    return int(any(one["verdict"] == "WRONG" for rows in parts.values() for one in rows))
 
 
 def run(names, suites, out, *, small=False):
-    """Every row of these suites; the record is written after each row, so that nothing is lost when stopped.
+    """The lists of the record with every row of these suites, written after each, so that nothing is lost when stopped.
 
     Rows of other suites stay in a record of the same sizes and versions.
     """
@@ -117,16 +117,14 @@ def run(names, suites, out, *, small=False):
     threadpoolctl.threadpool_limits(1)  # the peers' numpy too, however this was started
     about = {"sizes": "small" if small else "full"} | surroundings()
     parts = earlier(out, about)
-    found = []
     for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)
         parts = {part: [one for one in rows if one["suite"] != name] for part, rows in parts.items()}
         for latest in timed(name, suites[name](small), small):
-            found.append(latest)
             parts[next(part for part, kind in KINDS.items() if isinstance(latest, kind))].append(latest.record())
             write(parts, about | {"missing": missing(suites, parts, name)}, out)
         write(parts, about | {"missing": missing(suites, parts)}, out)
-    return found
+    return parts
 
 
 def missing(suites, parts, under_way=""):
@@ -152,19 +150,14 @@ def timed(name, suite, small):
             yield replace(row, suite=name)
 
 
-def report(found, out, card):
-    """The tables, what holds back the rows that miss their goal, and where the record is."""
-    rows, peaks = ([one for one in found if isinstance(one, kind)] for kind in (Row, Peak))
-    if rows:
-        print(table(rows))
-        print(
-            "\nOne thread, CPU time, rounds interleaved; ratios of the least. Rows with <= compare with a lower bound."
-        )
-    if peaks:
-        print("\nMemory beside the input\n" + pd.DataFrame([one.record() for one in peaks]).to_string(index=False))
-    if readings := [one.record() for one in found if isinstance(one, Reading)]:
-        print("\nReadings\n" + pd.DataFrame(readings).to_string(index=False))
-    print(limits(found))
+def report(parts, out, card):
+    """The record as tables, without rounds and pieces, and where it is; the page *Speed* says what holds a row back."""
+    for rows in filter(None, parts.values()):
+        frame = pd.DataFrame(rows).drop(columns=["ours_rounds_ms", "peer_rounds_ms", "parts", "limit"], errors="ignore")
+        print(frame.to_string(index=False, float_format="{:.3g}".format), end="\n\n")
+    print(
+        "One thread, CPU time, rounds interleaved; ratios of the least. Of a yardstick the ratio is our time over its."
+    )
     more = " --card" if card else ""
     print(f"The record is {out}. To put it into the book: python -m tests.benchmarks{more} --publish")
 

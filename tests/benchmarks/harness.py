@@ -5,10 +5,8 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import NamedTuple
 
-import pandas as pd
 import torch
 
 from isonb_lab.runtime.machine import hardware, versions
@@ -194,33 +192,6 @@ def size_of(x):
 def gradient_of(function, x):
     x = x.detach().requires_grad_()
     return lambda: torch.autograd.grad(function(x), x)[0]
-
-
-def table(rows):
-    """The rows as a table of fixed columns, least times and medians in milliseconds."""
-    told = {
-        "what": [row.what for row in rows],
-        "size": [row.size for row in rows],
-        "against": [row.peer for row in rows],
-        "ours": [f"{min(row.ours):.3g}" for row in rows],
-        "median": [f"{median(row.ours):.3g}" for row in rows],
-        "theirs": [f"{min(row.theirs):.3g}" for row in rows],
-        "their median": [f"{median(row.theirs):.3g}" for row in rows],
-        "ratio": [f"{row.ratio:.2f}x" for row in rows],
-        "goal": ["" if row.goal is None else f"{'<=' if row.yardstick else '>='} {row.goal:g}x" for row in rows],
-        "": [row.verdict for row in rows],
-        "max error": [f"{row.error:.1e}" for row in rows],
-    }
-    return pd.DataFrame(told).to_string(index=False)
-
-
-def limits(rows):
-    """A line for each comparison that misses its goal: shares of what ours is made of, else the limit as named."""
-    lines = []
-    for row in (row for row in rows if row.verdict == "missed"):
-        parts = ", ".join(f"{part['what']} {part['ms'] / min(row.ours):.0%}" for part in getattr(row, "parts", ()))
-        lines.append(f"- {row.what}, {row.size}: {parts or row.limit}")
-    return "\n".join(["Goals missed, and what the limit is:", *dict.fromkeys(lines)]) if lines else ""
 
 
 def surroundings():

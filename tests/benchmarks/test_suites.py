@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +11,7 @@ from tests.benchmarks import scaling
 from tests.benchmarks.__main__ import PUBLISHED, SUITES, PublishError, main, publish, timed
 from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.functions import ROW_OF
-from tests.benchmarks.harness import Comparison, Peak, Peer, Piece, Row, limits, write
+from tests.benchmarks.harness import Comparison, Peak, Peer, Piece, Row, write
 
 ERRORS = (Exception, Warning)
 ON_CPU = [pytest.param(lambda suite=suite: suite(True), id=name) for name, suite in SUITES.items()]
@@ -66,14 +65,6 @@ def test_ours_the_peers_and_the_pieces_take_turns_and_least_times_are_recorded(t
     assert [(part["what"], part["needed"]) for part in told["parts"]] == [("first", True), ("second", False)]
     assert told["parts"][0]["ms"] == pytest.approx(row.parts[0]["ms"], rel=1e-5)
     assert row.parts[0]["ms"] > 0
-
-
-def test_what_holds_a_row_back_is_its_pieces_and_only_without_them_its_limit():
-    bare = Row("a", "1", "b", (4.0,), (2.0,), 2.0, 0.0, 1.0, limit="words")
-    assert limits([bare]).endswith("a, 1: words")
-    assert limits([replace(bare, parts=({"what": "product", "ms": 3.0, "needed": True},))]).endswith(
-        "a, 1: product 75%"
-    )
 
 
 @pytest.mark.parametrize(("error", "verdict"), [(0.0, "reached"), (2.0, "WRONG"), (float("nan"), "WRONG")])
