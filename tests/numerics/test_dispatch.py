@@ -31,7 +31,8 @@ TREES |= {(d, n): ("neighbours", "differences") for d in (2, 3, 5) for n in arou
 CLOUDS = {(d, n): ("differences", "product") for d in (16, 64, 384) for n in around(pairs(d))}
 CLOUDS |= {(d, 2 * dispatch.BOXES[d]): ("boxes", "product") for d in (2, 3, 5)}
 CLOUDS |= {(d, dispatch.BOXES[d] // 2): ("differences", "boxes") for d in (2, 3)}
-CORPUS = {(d, m): ("differences", "product") for d in (64, 384) for m in around(dispatch.COMPARED)}
+CORPUS = {(64, m): ("differences", "product") for m in around(dispatch.COMPARED)}
+CORPUS |= {(d, 512): ("differences", "product") for d in (128, 192, 768, 1024)}
 CORPUS |= {(3, m): ("boxes", "differences") for m in around(dispatch.QUERIED)}
 BORDERS = [(kind, *key, *ways) for kind, table in (("tree", TREES), ("cloud", CLOUDS), ("corpus", CORPUS))
            for key, ways in table.items()]  # fmt: skip
