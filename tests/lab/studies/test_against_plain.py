@@ -1,25 +1,22 @@
 """Methods against plain training: gains as one family of tests, and clouds where each method acts; on made-up runs."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up import scored_run, study_of
 from scipy import stats
 
 from isonb_lab.claims import comparing
-from isonb_lab.claims.study import PLAIN, Study
-from isonb_lab.claims.table import PlannedCell
+from isonb_lab.claims.study import PLAIN
 from isonb_lab.claims.verdicts import NO_SETTING
 from isonb_lab.methods import method_from
 from isonb_lab.papers import arms
 from isonb_lab.papers import head_to_head as versus
-from isonb_lab.runs.record import Record
-from isonb_lab.runs.settings import resolve
-from isonb_lab.runs.table import flat
 from isonb_lab.statistics.seeds import minimum_detectable
 
 SUITE, SEEDS = "sentiment (tiny)", (1, 2, 3, 4, 5)
+SETTINGS = {"task": "english_sentiment", "model": "tiny", "eval_examples": 400}
 CONFIGS = {
     PLAIN: "none",
     arms.LOWER: {"name": "istar", "weight": -0.3},
@@ -38,20 +35,16 @@ MOVES = {"cls": 0.01, "tokens": 0.02, "features": 0.03, "second": 0.7}  # and by
 
 
 def record(arm, seed, score):
-    config = resolve(
-        {"task": "english_sentiment", "model": "tiny", "method": CONFIGS[arm], "seed": seed, "eval_examples": 400}
-    )
-    metrics = {"accuracy": score, "baseline.accuracy": 0.5, "end.tokens.isoscore_star_all_layers": 0.5}
+    metrics = {"end.tokens.isoscore_star_all_layers": 0.5 + (arm != PLAIN) * 0.25}
     for place, value in PLACES.items():
         metrics[f"end.{place}.isoscore"] = value + (arm != PLAIN) * MOVES[place] + seed / 1000
-    metrics["end.tokens.isoscore_star_all_layers"] += (arm != PLAIN) * 0.25
-    return Record(config=config, metrics=metrics, series={}, manifest={})
+    return scored_run(SETTINGS | {"method": CONFIGS[arm], "seed": seed}, score, metrics)
 
 
-def study_of(scores, design=versus.DESIGN):
+def with_scores(scores):
     """A study of one task: the score of an arm by its seeds."""
     records = [record(arm, seed, score) for arm, row in scores.items() for seed, score in zip(SEEDS, row, strict=True)]
-    return Study.of(design, [PlannedCell(flat(item.config)) for item in records], Path("nowhere"), {SUITE: records})
+    return study_of(versus.DESIGN, {SUITE: records})
 
 
 BASE = (0.80, 0.81, 0.79, 0.82, 0.80)
@@ -60,7 +53,7 @@ SCORES = {PLAIN: BASE} | {arm: [b + g for b, g in zip(BASE, row, strict=True)] f
 
 @pytest.fixture(scope="module")
 def study():
-    return study_of(SCORES)
+    return with_scores(SCORES)
 
 
 def test_gains_are_one_family_of_paired_tests(study):
@@ -86,7 +79,7 @@ def test_a_method_without_a_working_setting_is_no_test(study):
 
 
 def test_where_nothing_learned_nothing_is_compared():
-    nothing = study_of({arm: [0.5] * 5 for arm in (PLAIN, arms.COSREG)})
+    nothing = with_scores({arm: [0.5] * 5 for arm in (PLAIN, arms.COSREG)})
     assert comparing.against_plain(nothing, arms.METHODS).empty
 
 
@@ -100,21 +93,12 @@ def test_where_nothing_learned_nothing_is_compared():
 )
 def test_a_tuning_whose_tries_all_fail_found_no_working_setting(tries, broken):
     """And plain training, which learned, has one."""
-    weights = (1.0, 0.3, 0.1)
-    base = {"task": "english_sentiment", "model": "tiny", "seed": 0, "eval_examples": 400}
-    methods = [({"name": "cosreg", "weight": weight}, score) for weight, score in zip(weights, tries, strict=True)]
+    methods = [{"name": "cosreg", "weight": weight} for weight in (1.0, 0.3, 0.1)]
     records = [
-        Record(
-            config=resolve(base | {"method": method}),
-            metrics={"accuracy": score, "baseline.accuracy": 0.5},
-            series={"step.validation.accuracy": [(10, score)]},
-            manifest={},
-        )
-        for method, score in (*methods, ("none", 0.8))
+        scored_run(SETTINGS | {"method": method, "seed": 0}, score, series={"step.validation.accuracy": [(10, score)]})
+        for method, score in zip((*methods, "none"), (*tries, 0.8), strict=True)
     ]
-    planned = [PlannedCell(flat(item.config)) for item in records]
-    tuning = Study.of(versus.TUNING, planned, Path("nowhere"), {SUITE: records})
-    assert versus.never_worked(tuning) == {(arm, SUITE) for arm in broken}
+    assert versus.never_worked(study_of(versus.TUNING, {SUITE: records})) == {(arm, SUITE) for arm in broken}
 
 
 def test_the_last_layer_has_no_setting_where_lowering_has_none():
@@ -131,7 +115,7 @@ def test_the_last_layer_has_no_setting_where_lowering_has_none():
 @pytest.mark.parametrize("arm", [arm for arm in CONFIGS if arm != PLAIN])
 def test_a_change_is_read_from_the_vectors_that_the_method_acts_on(arm):
     """Against the same vectors of plain training; the output of a second stage against the [CLS] vectors before it."""
-    study = study_of(dict.fromkeys((PLAIN, arm), BASE))
+    study = with_scores(dict.fromkeys((PLAIN, arm), BASE))
     place = method_from(CONFIGS[arm]).acts_on
     assert study.design.acts_on.get(arm, "cls") == place
     start = PLACES["cls"] if place == "second" else PLACES[place]

@@ -1,19 +1,16 @@
 """A study on made-up runs: supported and contradicted claims, too few seeds, failed runs, a task that none learned."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from made_up import scored_run, study_of
 from scipy import stats
 
 from isonb_lab.claims.design import Design, StudyError
-from isonb_lab.claims.study import Study
 from isonb_lab.claims.summary import cell_rows, claim_rows, tally
-from isonb_lab.claims.table import PlannedCell
 from isonb_lab.claims.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
 from isonb_lab.papers import arms
 from isonb_lab.papers.studies import design_of, load_study
-from isonb_lab.runs.record import Record
 from isonb_lab.runs.settings import resolve
 from isonb_lab.runs.table import flat
 from isonb_lab.statistics.seeds import student
@@ -45,29 +42,24 @@ DESIGN = Design(
 )
 
 
-def config_of(task, arm, seed):
-    return resolve({"task": task, "method": NAMES[arm], "seed": seed, "eval_examples": 400})
+def settings_of(task, arm, seed):
+    return {"task": task, "method": NAMES[arm], "seed": seed, "eval_examples": 400}
 
 
-PLAN = [PlannedCell(flat(config_of(task, arm, k))) for task in SCORES for arm in NAMES for k in range(5)]
+PLAN = [flat(resolve(settings_of(task, arm, k))) for task in SCORES for arm in NAMES for k in range(5)]
 
 
 def record_of(task, arm, seed, score=None):
     score = SCORES[task][arm] + 0.01 * (seed - 2) * (1 + (arm != "none")) if score is None else score
-    metrics = {"accuracy": score, "baseline.accuracy": 0.5}
     series = {"step.validation.accuracy": [(k, score * k / 10) for k in range(1, 11)]}
     series |= {"step.early": [(5, 1.0)], "layer.share": [(100, 1.0)]}
-    return Record(config=config_of(task, arm, seed), metrics=metrics, series=series, manifest={})
+    return scored_run(settings_of(task, arm, seed), score, series=series)
 
 
 @pytest.fixture
-def study(tmp_path):
-    seeds = {"english_sentiment": 5, "english_entailment": 5}
-    records = {}
-    for task in SCORES:
-        suite = task.removeprefix("english_")
-        records[suite] = [record_of(task, arm, k) for arm in NAMES for k in range(seeds[task])]
-    return Study.of(DESIGN, PLAN, tmp_path, records)
+def study():
+    records = {DESIGN.suite({"task": t}): [record_of(t, arm, k) for arm in NAMES for k in range(5)] for t in SCORES}
+    return study_of(DESIGN, records, PLAN)
 
 
 def outcomes(study):
@@ -101,7 +93,7 @@ def with_scores(study, suite, arm, scores):
         name: [record_of(f"english_{name}", a, k, every[name, a, k]) for a in NAMES for k in range(5)]
         for name in study.suites
     }
-    return Study.of(study.design, PLAN, Path("nowhere"), records)
+    return study_of(study.design, records, PLAN)
 
 
 def test_a_task_counts_where_plain_training_fails_now_and_then(study):

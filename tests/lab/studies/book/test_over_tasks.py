@@ -3,17 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from made_up import scored_run, study_of
 from scipy import stats
 
 from isonb_lab.claims import comparing
-from isonb_lab.claims.study import Study
-from isonb_lab.claims.table import PlannedCell
 from isonb_lab.papers import arms
 from isonb_lab.papers import head_to_head as versus
 from isonb_lab.papers import over_tasks as over_tasks_file
-from isonb_lab.runs.record import Record
-from isonb_lab.runs.settings import resolve
-from isonb_lab.runs.table import flat
 
 over_tasks, seed_means, steady = over_tasks_file.over_tasks, over_tasks_file.seed_means, over_tasks_file.steady
 
@@ -27,25 +23,23 @@ def record(task, method, seed, gain):
     lead = PLAIN[task] - 0.5
     noise = 0.004 * lead * (seed - 2)  # its mean over the seeds is 0, so the lead is as written above
     score = PLAIN[task] + noise + gain * lead
-    config = resolve({"task": task, "model": "tiny", "method": method, "seed": seed, "eval_examples": 400})
-    return Record(config=config, metrics={"accuracy": score, "baseline.accuracy": 0.5}, series={}, manifest={})
+    return scored_run({"task": task, "model": "tiny", "method": method, "seed": seed, "eval_examples": 400}, score)
 
 
-def study_of(folder, *gains):
+def gaining(*gains):
     """A study of the first tasks, on each of which methods gain that by seed; plain training is beside them."""
-    live = {
+    records = {
         suite: [
             record(task, name, k + 1, row[k]) for name, row in ({"none": (0, 0, 0)} | some).items() for k in range(3)
         ]
         for suite, task, some in zip(SUITES, TASKS, gains, strict=False)
     }
-    planned = [PlannedCell(flat(item.config)) for records in live.values() for item in records]
-    return Study.of(versus.DESIGN, planned, folder, live)
+    return study_of(versus.DESIGN, records)
 
 
 @pytest.fixture
-def study(tmp_path):
-    return study_of(tmp_path, GAINS, GAINS, GAINS)
+def study():
+    return gaining(GAINS, GAINS, GAINS)
 
 
 def test_the_gains_of_a_seed_are_averaged_in_units_of_what_training_adds(study):
@@ -67,9 +61,9 @@ def test_a_task_without_a_working_setting_is_none_of_a_method(study):
     assert result["tasks"].to_dict() == {"IsoBN": 2, "CosReg": 1}
 
 
-def test_what_one_task_carries_is_no_outcome_of_all(tmp_path):
+def test_what_one_task_carries_is_no_outcome_of_all():
     """A large gain on one task, and none on the other: clear together, and told as carried by the first."""
-    study = study_of(tmp_path, {"cosreg": (0.6, 0.63, 0.61)}, {"cosreg": (0.02, -0.02, 0.0)})
+    study = gaining({"cosreg": (0.6, 0.63, 0.61)}, {"cosreg": (0.02, -0.02, 0.0)})
     (row,) = over_tasks(study).to_dict("records")
     assert row["low"] > 0
     assert row["p"] < 0.05

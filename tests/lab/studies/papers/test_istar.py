@@ -1,9 +1,9 @@
 """I-STAR's study: evidence recomputed from the recorded tables, made-up runs with known answers, live Figure 2."""
 
 import pytest
+from made_up import scored_run, study_of
 from scipy import stats
 
-from isonb_lab.claims.study import Study
 from isonb_lab.claims.summary import cell_rows
 from isonb_lab.papers import figure_2, istar
 from isonb_lab.papers.studies import load_study
@@ -12,8 +12,6 @@ from isonb_lab.runs.recordings import recorded
 from isonb_lab.runs.settings import resolve
 
 disagreements, estimates = figure_2.disagreements, figure_2.estimates
-
-SENTIMENT = {"task": "english_sentiment", "eval_examples": 400}
 
 
 def cell_of(judged, claim, what, name):
@@ -75,51 +73,47 @@ def result(scores, by_layer=(), task="english_sentiment", **options):
     """Records of one arm, a seed a score; IsoScore* of all layers falls as the score rises, that of layers is given."""
     method = {"name": "istar", "weight": -0.1} | options if options else "none"
     series = {"layer.end.tokens.isoscore_star": list(enumerate((0.9, *by_layer)))} if by_layer else {}
+    settings = {"task": task, "eval_examples": 400, "method": method}
     return [
-        Record(
-            config=resolve(SENTIMENT | {"task": task, "method": method, "seed": seed}),
-            metrics={"accuracy": score, "baseline.accuracy": 0.5, "end.tokens.isoscore_star_all_layers": 1 - score},
-            series=series,
-            manifest={},
-        )
+        scored_run(settings | {"seed": seed}, score, {"end.tokens.isoscore_star_all_layers": 1 - score}, series)
         for seed, score in enumerate(scores)
     ]
 
 
-def study_of(tmp_path, *arms):
-    return Study.of(istar.DESIGN, [], tmp_path, {"sentiment": [record for arm in arms for record in arm]})
+def study_with(*arms):
+    return study_of(istar.DESIGN, {"sentiment": [record for arm in arms for record in arm]}, plan=())
 
 
-def test_the_best_setting_over_common_seeds(tmp_path):
+def test_the_best_setting_over_common_seeds():
     arms = (result((0.7, 0.72), weight=0.1), result((0.8, 0.79), zeta=0), result((0.6, 0.61, 0.99), zeta=1))
-    study = study_of(tmp_path, *arms, result((0.9, 0.9)))  # plain training isn't a setting
+    study = study_with(*arms, result((0.9, 0.9)))  # plain training isn't a setting
     best, lead = istar.best_setting(study, "sentiment")
     assert best == "λ = -0.1, ζ = 0"
     assert lead == pytest.approx([0.1, 0.07])
     assert istar.best_setting(study, "nowhere") is None
 
 
-def test_isotropy_and_score_are_correlated_over_both_signs_and_plain_training(tmp_path):
+def test_isotropy_and_score_are_correlated_over_both_signs_and_plain_training():
     lower, plain, upper = result((0.8, 0.81), weight=-0.1), result((0.7, 0.71)), result((0.6, 0.61), weight=0.1)
-    assert istar.correlation(study_of(tmp_path, lower, plain), "sentiment") is None
-    outcome = istar.correlation(study_of(tmp_path, lower, plain, upper), "sentiment")
+    assert istar.correlation(study_with(lower, plain), "sentiment") is None
+    outcome = istar.correlation(study_with(lower, plain, upper), "sentiment")
     assert (outcome.estimate, outcome.n) == (pytest.approx(-1), 6)
 
 
-def test_layers_are_compared_by_halves_and_the_last_with_the_others(tmp_path):
+def test_layers_are_compared_by_halves_and_the_last_with_the_others():
     plain, upper = result((0.7,), (0.1, 0.1, 0.2, 0.2)), result((0.7,), (0.5, 0.7, 0.3, 0.2), weight=0.1)
-    study = study_of(tmp_path, plain, upper)
+    study = study_with(plain, upper)
     early, _, last = (istar.CLAIMS[7].predictions[k].evidence for k in (1, 0, 2))
     assert istar.CLAIMS[7].number == 13
     assert early(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.5 - 0.05)}
     assert last(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.2 - 0.5)}
 
 
-def test_a_single_layer_is_compared_with_all_layers_at_the_same_weight_and_seed(tmp_path):
+def test_a_single_layer_is_compared_with_all_layers_at_the_same_weight_and_seed():
     on = {"task": "sst2", "weight": -1.0, "include_pads": True}  # as released
     arms = (result((0.8, 0.9), **on), result((0.7, 0.7), layers=1, **on), result((0.6,), layers=4, **on))
     other = result((0.1, 0.1), **on | {"weight": -3.0})
     (alone,) = (claim.evidence for claim in istar.CLAIMS[9].predictions)
     assert istar.CLAIMS[9].number == 15
-    outcome = alone(study_of(tmp_path, *arms, other), ["SST-2"])
+    outcome = alone(study_with(*arms, other), ["SST-2"])
     assert sorted(outcome.values()) == pytest.approx([-0.2, -0.2, -0.1])
