@@ -40,16 +40,21 @@ def queries(small):
         yield Comparison("neighbours of queries", f"{m} in {size_of(corpus)}", ours, others, 1e-3, 3, pieces)
 
 
+def beside(what, ours, theirs, name, *inputs):
+    """A function of one input, or of two, against other code for the same; with its gradient where it is a loss."""
+    error = relative_error(ours(*inputs), theirs(*(x.double() for x in inputs)))
+    calls = [partial(f, *inputs) for f in (ours, theirs)]
+    if what.endswith("forward+backward"):  # the gradient by the first
+        calls = [gradient_of(lambda x, f=f: f(x, *inputs[1:]), inputs[0]) for f in (ours, theirs)]
+    few = [x[(slice(24 if x.ndim == 2 else 3),) * x.ndim] for x in inputs]
+    pieces = partial(pieces_of, what, ours, theirs, inputs, few)
+    return Comparison(what, size_of(inputs[0]), calls[0], [Peer(name, calls[1], error, GOAL)], 1e-3, 5, pieces)
+
+
 def of_clouds(what, ours, theirs, name, sizes, count=1):
-    """A function of one cloud, or of two, against other code for the same; with its gradient where it is a loss."""
+    """The same of clouds of these sizes."""
     for n, d in sizes:
-        clouds = [gaussian(n, d, seed=seed, mean=0.1) for seed in range(count)]
-        error = relative_error(ours(*clouds), theirs(*(x.double() for x in clouds)))
-        calls = [partial(f, *clouds) for f in (ours, theirs)]
-        if what.endswith("forward+backward"):  # the gradient by the first cloud
-            calls = [gradient_of(lambda x, f=f, rest=clouds[1:]: f(x, *rest), clouds[0]) for f in (ours, theirs)]
-        pieces = partial(pieces_of, what, ours, theirs, clouds, [x[:24, :24] for x in clouds])
-        yield Comparison(what, size_of(clouds[0]), calls[0], [Peer(name, calls[1], error, GOAL)], 1e-3, 5, pieces)
+        yield beside(what, ours, theirs, name, *(gaussian(n, d, seed=seed, mean=0.1) for seed in range(count)))
 
 
 def pieces_of(what, ours, theirs, x, few):
@@ -118,12 +123,8 @@ def lines(small):
     features = lambda s: s[isonb.prominent_bars(s)].sum(), lambda s: published_selection(s).sum()
     bar_lines = peers.BAR_LINES | {"prominent bars": features}
     for x, table in ((tokens, peers.TOKEN_LINES), (bars, bar_lines)):
-        for what, (ours, theirs) in table.items():
-            error = relative_error(ours(x), theirs(x.double()))
-            peer = Peer("lines of torch", partial(theirs, x), error, GOAL)
-            few = x[:3, :3, :3] if x.ndim == 3 else x[:3]
-            pieces = partial(pieces_of, what, ours, theirs, [x], [few])
-            yield Comparison(what, size_of(x), partial(ours, x), [peer], 1e-3, 5, pieces)
+        for what, pair in table.items():
+            yield beside(what, *pair, "lines of torch", x)
 
 
 def containers(small):
