@@ -107,8 +107,8 @@ def rows_of(source: Any, rows: Tensor) -> Tensor:
 
 
 def pieces(source: Any) -> Iterator[tuple[int, Tensor]]:
-    """All rows in their order, with the number of the first of each piece: a million numbers or so at a time."""
-    size = max(16, min(CHUNK, 2**20 // source.shape[1]))
+    """All rows in their order, with the number of the first of each piece: as many at a time as the cache holds."""
+    size = max(16, min(CHUNK, 2**17 // source.shape[1]))
     for start in range(0, source.shape[0], size):
         yield start, numbers(source, slice(start, start + size))
         _forget(source)
@@ -147,25 +147,28 @@ class Pass:
 def read(source: Any) -> Pass:
     """One pass over all rows, and a look at those that may repeat an earlier one."""
     n, d = source.shape
-    finite, zero, marks = (torch.zeros(n, dtype=kind) for kind in (torch.bool, torch.bool, torch.long))
+    finite, zero, marks = torch.ones(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool), torch.zeros(n).long()
     energy, low = torch.zeros(d, dtype=torch.float64), torch.full((d,), math.inf, dtype=torch.float64)
     high, filled, half = -low, 0, True
     lengths = torch.zeros(n, dtype=torch.float64)
     for start, piece in pieces(source):
         here = slice(start, start + len(piece))
-        finite[here], zero[here] = piece.isfinite().all(-1), (piece == 0).all(-1)
-        usable_rows = finite[here] & ~zero[here]
-        if not bool(usable_rows.any()):
+        usable_rows: slice | Tensor = slice(None)
+        squares = piece.double().square()
+        length = squares.sum(-1).sqrt_()
+        if not bool(((length > 0) & (length < math.inf)).all()):
+            finite[here], zero[here] = piece.isfinite().all(-1), (piece == 0).all(-1)
+            usable_rows = finite[here] & ~zero[here]
+            piece, squares, length = piece[usable_rows], squares[usable_rows], length[usable_rows]
+        if not len(piece):
             continue
-        piece = piece[usable_rows]
         half = half and bool((piece == piece.half().to(piece.dtype)).all())
-        piece = piece.double()
         # -0.0 becomes 0.0
         marks[here][usable_rows] = torch.tensor([hash(row.tobytes()) for row in (piece + 0.0).numpy()])
-        energy += piece.square().sum(0)
+        energy += squares.sum(0)
         filled += int(piece.count_nonzero())
         low, high = torch.minimum(low, piece.amin(0)), torch.maximum(high, piece.amax(0))
-        lengths[here][usable_rows] = torch.linalg.vector_norm(piece, dim=-1)
+        lengths[here][usable_rows] = length
     good, wild, none = (rows.nonzero().flatten() for rows in (finite & ~zero, ~finite, zero))
     count = max(1, len(good))
     repeats = _repeats(source, good, marks[good])

@@ -140,8 +140,8 @@ def pair_cosines(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
 
 
 def _over_pairs(number: Callable[[Tensor, Tensor], Tensor], first: Tensor, second: Tensor, d: int) -> Tensor:
-    """A number of each pair in float64, some millions of coordinates at a time."""
-    step = max(1, 2**22 // d)
+    """A number of each pair in float64, as many coordinates at a time as the cache holds."""
+    step = max(1, 2**17 // d)
     return torch.cat(
         [number(a, b) for a, b in zip(torch.split(first, step), torch.split(second, step), strict=True)]
     ).double()
