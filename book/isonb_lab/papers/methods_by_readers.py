@@ -213,8 +213,8 @@ def unlearned(measured: Mapping[Part, Runs]) -> dict[str, str]:
 
 
 def _text(row: pd.Series[Any]) -> str:
-    ends = f"({row['gain low']:+.2f} to {row['gain high']:+.2f})"
-    return f"{row['gain']:+.2f} points {ends}, {row['arm']} with {row['model']}"
+    gain = signed(*row[["gain", "gain low", "gain high"]], unit=" points")
+    return f"{gain}, {row['arm']} with {row['model']}"
 
 
 def _no_gain(rows: pd.DataFrame) -> tuple[str, str]:
@@ -275,9 +275,7 @@ def _more_with_first_token(tests: Mapping[str, PairedTest]) -> tuple[str, str]:
         return OPEN, "one of the two parts is missing"
     sides = [test.verdict for test in tests.values()]
     why = "; ".join(
-        f"{arm} {test.interval.estimate:+.2f} points ({test.interval.low:+.2f} to {test.interval.high:+.2f}), "
-        f"p = {test.p:.3f}"
-        for arm, test in tests.items()
+        f"{arm} {signed(*test.interval.ends, unit=' points')}, p = {test.p:.3f}" for arm, test in tests.items()
     )
     return outcome(LOSS in sides, set(sides) == {GAIN}), why
 

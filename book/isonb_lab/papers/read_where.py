@@ -20,7 +20,7 @@ from isonb_lab.runs.recordings import FOLDER, scored
 from isonb_lab.statistics.paired import PairedTest, paired_tests
 from isonb_lab.statistics.seeds import Interval, StatsError, holm, minimum_detectable, paired_p, share, student
 
-from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, with_ends
+from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, signed, with_ends
 from .own_runs import tables_of
 
 READ = "metric.end.features.participation_ratio_unbiased"
@@ -250,8 +250,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _in_points(test: PairedTest) -> str:
-    interval = test.interval
-    return f"{interval.estimate:+.2f} points ({interval.low:+.2f} to {interval.high:+.2f}), {interval.n} seeds"
+    return f"{signed(*test.interval.ends, unit=' points')}, {test.interval.n} seeds"
 
 
 def _no_loss(test: PairedTest | None) -> tuple[str, str]:
