@@ -14,6 +14,7 @@ from isonb.models import catalogue, loading, locate, text_models
 from isonb.models.catalogue import INDEX, ModelError, fingerprint, weights_digest
 from isonb.models.sentence_models import load_sentences
 from tests.lab import random_models
+from tests.lab.hostile_folders import changed
 from tests.lab.hub_server import HubServer, ask
 
 
@@ -22,15 +23,10 @@ def folder(tmp_path):
     return random_models.save("bert", tmp_path / "bert")
 
 
-def changed(folder, **values):
-    file = folder / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | values))
-    return folder
-
-
 def test_weights_that_are_none_and_those_of_another_model(folder):
+    changed(folder / "config.json", model_type="distilbert")
     with pytest.raises(ModelError, match=r"lack \d+ of the model's parameters, such as transformer"):
-        loading.load(changed(folder, model_type="distilbert"))
+        loading.load(folder)
     (folder / "model.safetensors").write_bytes(b"no weights at all")
     with pytest.raises(ModelError, match="the model must be"):
         loading.load(folder)
@@ -65,8 +61,9 @@ AUTO = {"AutoConfig": "custom.Config", "AutoModel": "custom.Model"}
     ],
 )
 def test_a_configuration_that_is_unfit_or_beyond_the_machine(folder, changes, why):
+    changed(folder / "config.json", **changes)
     with pytest.raises(ModelError, match=why):
-        locate.find(changed(folder, **changes))
+        locate.find(folder)
 
 
 def test_names_tell_of_an_architecture_what_its_model_does():
@@ -99,10 +96,9 @@ def test_positions_of_roberta_are_used_to_the_last(tmp_path):
 
 
 def test_the_shorter_limit_counts(folder):
-    file = folder / "tokenizer_config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"model_max_length": 512}))
+    changed(folder / "tokenizer_config.json", model_max_length=512)
     assert locate.find(folder).max_length == random_models.LENGTH
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"model_max_length": 40}))
+    changed(folder / "tokenizer_config.json", model_max_length=40)
     assert locate.find(folder).max_length == loading.load(folder).max_length == 40
 
 
@@ -207,13 +203,13 @@ def test_files_beyond_all_measure_are_never_read(folder, name, most):
 
 def test_a_tokenizer_that_never_ends(folder, monkeypatch):
     file = folder / "tokenizer.json"
-    text = json.loads(file.read_text())
+    before = file.read_text()
     longer = {"type": "Replace", "pattern": {"String": "o"}, "content": "o" * 1000}
-    file.write_text(json.dumps(text | {"normalizer": {"type": "Sequence", "normalizers": [longer] * 4}}))
+    changed(file, normalizer={"type": "Sequence", "normalizers": [longer] * 4})
     with pytest.raises(ModelError, match=r"has a tokenizer \(tokenizer.json\) that does not end"):
         locate.find(folder)
     monkeypatch.setattr(catalogue, "PATIENCE", 0.001)
-    file.write_text(json.dumps(text))
+    file.write_text(before)
     with pytest.raises(ModelError, match="that does not end"):
         locate.find(folder)
 

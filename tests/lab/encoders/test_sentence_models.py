@@ -19,6 +19,7 @@ from isonb.models.catalogue import ModelError, fingerprint
 from isonb.models.module_list import CLASSES, LIBRARY, OURS, read_modules
 from isonb.models.sentence_models import load_sentences
 from tests.lab import hub_server
+from tests.lab.hostile_folders import changed
 from tests.lab.hub_server import COMMIT, HubServer
 
 TEXTS = ["A narrow cone.", "A ball of yarn and a cone.", "Rain."]
@@ -101,8 +102,7 @@ def test_models_of_other_kinds_are_refused_by_name(bert, tmp_path):
     ):
         load_sentences(tmp_path / "sparse")
     folder = saved(SentenceTransformer(modules=mean_pooled(bert), device="cpu"), tmp_path / "cross")
-    config = folder / "config_sentence_transformers.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"model_type": "CrossEncoder"}))
+    changed(folder / "config_sentence_transformers.json", model_type="CrossEncoder")
     with pytest.raises(ModelError, match="it is saved as a CrossEncoder, which gives no sentence vectors"):
         load_sentences(folder)
 

@@ -164,16 +164,8 @@ def test_tables(study):
     assert rows[1]["cells for · against"] == "0 · 1 of 1"
     assert rows[3]["cells for · against"] == "–"
     assert rows[4]["claim"].endswith("(identity)")
-    assert tally(judged) == {
-        "supported": 2,
-        "contradicted": 1,
-        "depends": 0,
-        "seen here": 0,
-        "not seen here": 0,
-        "inconclusive": 0,
-        "not tested at its setting": 0,
-        "not testable": 1,
-    }
+    counts = {outcome: count for outcome, count in tally(judged).items() if count}
+    assert counts == {"supported": 2, "contradicted": 1, "not testable": 1}
 
 
 def test_the_mean_over_cells_stands_below_them(study):
