@@ -25,7 +25,6 @@ from isonb_lab.claims.verdicts import (
     Value,
     difference,
 )
-from isonb_lab.places import grid_file
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.statistics.seeds import LEVEL, Interval, share, student
@@ -79,7 +78,7 @@ class Study:
             RecordedError: for a recording that can't be read.
         """
         cells = plan_of(design.plan, design.size)
-        cells += [cell for grid, size in design.more if grid_file(grid).is_file() for cell in plan_of(grid, size)]
+        cells += [cell for grid, size in design.more for cell in plan_of(grid, size)]
         return cls.of(design, cells, FOLDER if folder is None else Path(folder), live or {}, others)
 
     @classmethod

@@ -213,7 +213,7 @@ def unlearned(measured: Mapping[Part, Runs]) -> dict[str, str]:
 
 
 def _text(row: pd.Series[Any]) -> str:
-    gain = signed(*row[["gain", "gain low", "gain high"]], unit=" points")
+    gain = signed(row["gain"], row["gain low"], row["gain high"], unit=" points")
     return f"{gain}, {row['arm']} with {row['model']}"
 
 

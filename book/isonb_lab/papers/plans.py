@@ -203,16 +203,6 @@ def _of_read_where() -> dict[str, tuple[str, str]]:
     return outcomes
 
 
-def _of_deployed() -> dict[str, tuple[str, str]]:
-    """E1 to E8 of the dial as one deploys it."""
-    return _statuses(deployed.answers(deployed.read()))
-
-
-def _of_real_models() -> dict[str, tuple[str, str]]:
-    """M1 to M6 of larger models."""
-    return _statuses(methods_by_readers.answers(methods_by_readers.parts(methods_by_readers.runs())))
-
-
 def _statuses(results: Iterable[Outcome]) -> dict[str, tuple[str, str]]:
     return {
         item.name: (NOT_RUN, item.why)
@@ -226,6 +216,8 @@ OUTCOMES: dict[str, Callable[[], dict[str, tuple[str, str]]]] = {
     "evidence_plan": lambda: _of_doses() | _of_evidence(),
     "dial_plan": _of_dial,
     "read_where_plan": _of_read_where,
-    "deployed_plan": _of_deployed,
-    "real_models_plan": _of_real_models,
+    "deployed_plan": lambda: _statuses(deployed.answers(deployed.read())),
+    "real_models_plan": lambda: _statuses(
+        methods_by_readers.answers(methods_by_readers.parts(methods_by_readers.runs()))
+    ),
 }

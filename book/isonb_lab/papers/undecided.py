@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from isonb_lab.claims.design import Settings
@@ -19,7 +19,7 @@ from isonb_lab.claims.verdicts import (
     Prediction,
     PredictionJudgement,
 )
-from isonb_lab.places import grid_file
+from isonb_lab.runs.table import flat
 from isonb_lab.statistics.paired import seeds_needed
 from isonb_lab.statistics.seeds import Interval, minimum_detectable, standard_error
 from isonb_lab.sweeps.cost import Estimate, estimate
@@ -82,21 +82,10 @@ def planned_cost(chosen: Callable[[Settings], bool], recorded: Collection[str] =
     planned = {
         run.run_id: run
         for grid in OWN_CELLS
-        if grid_file(grid).is_file()
         for run in load_grid(grid, "full")
-        if run.run_id not in recorded and chosen(settings_of(run.config))
+        if run.run_id not in recorded and chosen(flat(run.config))
     }
     return estimate(planned.values()) if planned else None
-
-
-def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a planned run by column, as a recording has them.
-
-    >>> settings_of({"task": "cola", "method": {"name": "istar", "weight": -1}})
-    {'task': 'cola', 'method.name': 'istar', 'method.weight': -1}
-    """
-    flat = {name: value for name, value in config.items() if name != "method"}
-    return flat | {f"method.{name}": value for name, value in dict(config.get("method", {})).items()}
 
 
 def _needed(study: Study, part: PredictionJudgement) -> tuple[str, int, float]:
