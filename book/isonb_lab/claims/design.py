@@ -27,6 +27,16 @@ TASK_NAMES = {
 SIMILARITY_NAMES = {"stsb_test": "STS-B"} | {f"sts{y}": f"STS-{y}" for y in range(12, 17)} | {"sickr": "SICK-R"}
 
 
+def task_name(task: str) -> str:
+    """A task as the book prints it."""
+    return (TASK_NAMES | SIMILARITY_NAMES).get(task, task.removeprefix("english_"))
+
+
+def printed_task(settings: Settings) -> str:
+    """The task of a run as the papers print it; of another task its own name."""
+    return TASK_NAMES.get(task := str(settings.get("task")), task)
+
+
 class StudyError(InputError):
     """A study, arm, column or suite that isn't there."""
 
@@ -45,7 +55,7 @@ class Design:
         suite: the place of a run in the tables by its settings, by default the name of its task in print.
         size: of the grid; it is the plan.
         grid: its name, or the path of a file.
-        more: further grids with their size, whose runs count, too; one that isn't there plans nothing.
+        more: further grids with their size, whose runs count, too.
         no_setting: gives the (arm, suite) where every setting that was tried failed.
         acts_on: by arm the vectors that its method changes, as a record names them: "tokens", "features" or "second";
             "cls" for all others.
@@ -56,7 +66,7 @@ class Design:
     recordings: tuple[str, ...]
     arm: Callable[[Settings], str | None]
     claims: tuple[Claim, ...] = ()
-    suite: Callable[[Settings], str] | None = None
+    suite: Callable[[Settings], str] = printed_task
     size: str = "small"
     grid: str = ""
     more: tuple[tuple[str, str], ...] = ()

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from isonb_lab.claims.design import TASK_NAMES, Design, Settings
+from isonb_lab.claims.design import Design, Settings, task_name
 from isonb_lab.claims.treatment import canonical
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.runs.grid_files import combinations, grid_blocks
@@ -95,7 +95,7 @@ def long_tables(
     for cell, run in filled(cells, recordings).items():
         of_cell = settings[run] if run else _without_nothing({**_usual(cell.settings, defaults), **cell.settings})
         if (arm := design.arm(of_cell)) is not None:
-            rows.append((cell.name, arm, _suite(design, of_cell), run))
+            rows.append((cell.name, arm, design.suite(of_cell), run))
     plan = pd.DataFrame(rows, columns=PLAN)
     places = plan.dropna(subset="run_id").set_index("run_id")[["arm", "suite"]]
     runs = every[every["run_id"].isin(places.index)].copy().join(places, on="run_id").assign(source="recorded")
@@ -120,13 +120,8 @@ def task_and_encoder(settings: Settings) -> str:
     >>> task_and_encoder({"task": "sst2", "model": "minilm"}), task_and_encoder({"task": "sst2", "model": "tiny"})
     ('SST-2', 'SST-2 (tiny)')
     """
-    task = TASK_NAMES.get(settings["task"], settings["task"].removeprefix("english_"))
+    task = task_name(settings["task"])
     return task if settings["model"] == "minilm" else f"{task} ({settings['model']})"
-
-
-def _suite(design: Design, settings: Settings) -> str:
-    task = str(settings.get("task"))
-    return TASK_NAMES.get(task, task) if design.suite is None else design.suite(settings)
 
 
 def settings_of_rows(runs: pd.DataFrame) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb_lab.claims.design import SIMILARITY_NAMES, TASK_NAMES, Settings
+from isonb_lab.claims.design import Settings, task_name
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.claims.verdicts import Value, Values, by_detail
@@ -145,11 +145,6 @@ SWITCHES = {
     "method.include_pads": {True: "padding counted", False: "padding left out"},
     "method.select": {True: "selected bars", False: "all bars"},
 }
-
-
-def task_name(task: str) -> str:
-    """A task as the book prints it."""
-    return (TASK_NAMES | SIMILARITY_NAMES).get(task, task.removeprefix("english_"))
 
 
 def _names(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from isonb.errors import InputError, fail
-from isonb_lab.claims.design import TASK_NAMES, Design, Settings, StudyError
+from isonb_lab.claims.design import Design, Settings, StudyError
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import PLAN, joined_tables, plan_of, settings_of_rows
 from isonb_lab.claims.treated_runs import distinguished, in_short, options, training
@@ -92,10 +92,7 @@ def _of_records(folder: Path, files: frozenset[tuple[str, int]]) -> tuple[pd.Dat
 
 def _suites(design: Design, settings: Sequence[Settings]) -> list[str]:
     """The suite of each run; of one where runs were trained differently, with what tells them apart."""
-    names = [
-        design.suite(setting) if design.suite else TASK_NAMES.get(str(setting.get("task")), str(setting.get("task")))
-        for setting in settings
-    ]
+    names = list(map(design.suite, settings))
     trained = [training(setting) if setting["experiment"] == "finetune" else {} for setting in settings]
     return distinguished(names, trained, names)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from isonb_lab.claims.design import PLAIN, Settings
+from isonb_lab.claims.design import PLAIN, Settings, task_name
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
-from isonb_lab.claims.treated_runs import ADDED, by_regime, in_short, options, task_name, training_of, unordered
+from isonb_lab.claims.treated_runs import ADDED, by_regime, in_short, options, training_of, unordered
 from isonb_lab.statistics.seeds import student
 from isonb_lab.sweeps.cost import Estimate
 

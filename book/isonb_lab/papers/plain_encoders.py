@@ -13,7 +13,7 @@ from isonb.measures.isoscore import isoscore, isoscore_star
 from isonb.measures.registry import titles
 from isonb.measures.spectrum import anisotropy
 from isonb_lab.claims.design import PLAIN as NONE
-from isonb_lab.claims.design import TASK_NAMES, Design, Settings, StudyError
+from isonb_lab.claims.design import Design, Settings, StudyError, task_name
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, less
 from isonb_lab.runs.protocols import PROTOCOLS
@@ -51,7 +51,7 @@ def suite_of(settings: Settings) -> str:
     task = str(settings["task"])
     if settings["experiment"] == "similarity" and task in SETS:
         return set_of(SETS[task], str(settings["model"]))
-    return SETS.get(task) or TASK_NAMES.get(task) or task.removeprefix("english_")
+    return SETS.get(task) or task_name(task)
 
 
 def set_of(name: str, encoder: str) -> str:
