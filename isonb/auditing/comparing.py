@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy
 import torch
 from torch import Tensor
 
@@ -14,7 +13,7 @@ from isonb.auditing.asking import named
 from isonb.auditing.choosing import Encoding
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import Finding, copies
-from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts
+from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts, quantiles
 from isonb.auditing.models import encoded, text_count
 from isonb.auditing.reading import matrix
 from isonb.auditing.rows import CHUNK, NAMED, numbers, rows_of, usable
@@ -152,8 +151,7 @@ def _cosine_quantiles(rows: Tensor, cosines: Tensor | None) -> tuple[dict[str, f
         return {}, ()
     lowest = cosines.argsort()[:NAMED]
     moved = tuple(zip(rows[lowest].tolist(), cosines[lowest].tolist(), strict=True))
-    ends = numpy.quantile(cosines.numpy(), SHARES).tolist()  # torch's takes no more than 16 million values
-    return {f"{share:g}": end for share, end in zip(SHARES, ends, strict=True)}, moved
+    return quantiles(cosines, SHARES), moved
 
 
 def _cka(x: Tensor, y: Tensor, draw: torch.Generator) -> tuple[float, float, tuple[float, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -161,18 +162,20 @@ def nearest_rows(x: Tensor) -> Nearest:
 
 
 def neighbours(
-    x: Tensor, search: Nearest, gaussian: Tensor, chosen: Tensor, quote: Quote | None = None
+    near: Neighbours, search: Nearest, gaussian: Tensor, chosen: Tensor, quote: Quote | None = None
 ) -> Iterator[Finding]:
-    """Hubs, and rows or texts that are nearly the same. ``search``: the :func:`nearest_rows` of x (n, d).
+    """Hubs, and rows or texts that are nearly the same. ``search``: the :func:`nearest_rows` of the rows of ``near``.
 
-    ``chosen``: the number of each row of ``x``.
+    ``chosen``: the number of each row.
     """
-    centred, by_chance = x - x.mean(0), nearest_rows(gaussian)
-    index, cosines = nearest_rows(centred)
+    centred, by_chance = near.x - near.x.mean(0), nearest_rows(gaussian)
+    again = functools.cache(lambda: nearest_rows(centred))  # few clouds need it
     usual = float(_popularity(gaussian, by_chance).max())
-    yield from _hubs(_popularity(x, search), _popularity(centred, (index, cosines)), HUB * usual, chosen, quote)
-    nearest, index = cosines[:, 0].double(), index[:, 0]
+    yield from _hubs(_popularity(near.x, search), lambda: _popularity(centred, again()), HUB * usual, chosen, quote)
     what, least = ("row", TWIN) if quote is None else ("text", ALIKE)
+    if not _may_be_alike(near.distances[:, 0], torch.linalg.vector_norm(centred, dim=-1), least):
+        return
+    index, nearest = again()[0][:, 0], again()[1][:, 0].double()
     order = nearest.argsort(descending=True, stable=True)
     order = order[nearest[order] > least]
     if len(order) <= 2 * int((by_chance[1][:, 0] > least).sum()):  # in few dimensions rows are near by chance
@@ -180,12 +183,24 @@ def neighbours(
     each = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
     pairs = [(int(chosen[i]), int(chosen[j]), float(max(nearest[i], nearest[j]))) for i, j in each]
     examples = tuple(f"{quote(i)} and {quote(j)}, {alike:.3f}" for i, j, alike in pairs[:NAMED]) if quote else ()
-    text = f"A neighbour with a centred cosine above {least}: {counted(len(order), what)} of {len(x):,}."
+    text = f"A neighbour with a centred cosine above {least}: {counted(len(order), what)} of {len(chosen):,}."
     rows = tuple(dict.fromkeys(row for i, j, _ in pairs for row in (i, j)))
     yield Finding("near duplicates", "note", text, "Boilerplate, or the same text twice?", rows=rows, examples=examples)
 
 
-def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: Quote | None) -> Iterator[Finding]:
+def _may_be_alike(nearest: Tensor, length: Tensor, least: float) -> bool:
+    """Whether rows (n,) of these lengths, so far from their nearest, may have a cosine above ``least`` with another.
+
+    Of such a pair :math:`|a - b|^2 < (|a| - |b|)^2 + 2 (1 - c) |a| |b|`, most for the shortest b or the longest.
+    """
+    a, b = length.unsqueeze(1), torch.stack(length.aminmax())
+    most = ((a - b).square() + 2 * (1 - least) * a * b).amax(1)
+    return bool((nearest.square() <= 1.01 * most).any())  # rounding
+
+
+def _hubs(
+    counts: Tensor, centred: Callable[[], Tensor], least: float, chosen: Tensor, quote: Quote | None
+) -> Iterator[Finding]:
     """Rows that are near too many others, and whether subtracting the mean would change that."""
     hubs = (counts > least).nonzero().flatten()
     share, one = _reach(counts, least)
@@ -197,7 +212,7 @@ def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: 
     text = f"Hubs: {counted(len(hubs), 'row')}, {share:.0%} of all neighbours, the first near {most:,.0f} rows."
     named = () if quote is None else tuple(map(quote, rows[:NAMED]))
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
-    remaining, largest_remaining = _reach(centred, least)
+    remaining, largest_remaining = _reach(centred(), least)
     if remaining <= SHARED and largest_remaining <= LARGEST:
         advice, remedy = "Centring ends it.", CENTRING
     elif remaining < share / 2:

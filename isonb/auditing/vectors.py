@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -97,7 +98,7 @@ def audit_vectors(
         *defects.place(values, floor.quantiles, floor.unrelated),
     ]
     findings += [
-        *defects.neighbours(x, nearest, gaussian, chosen, quote),
+        *defects.neighbours(near, nearest, gaussian, chosen, quote),
         *([] if withheld else defects.spread(values, d)),
     ]
     findings += defects.dimensions(summary)
@@ -164,7 +165,7 @@ def floor_of(
     if pairs is not None:
         other = torch.randperm(len(pairs.labels), generator=draw)
         floor["pairs, shuffled"] = quantiles(replace(pairs, second=pairs.second[other]).cosines())
-    scale = torch.quantile(cosines[""], torch.linspace(0, 1, 101, dtype=torch.float64))
+    scale = np.quantile(cosines[""].numpy(), np.linspace(0, 1, 101))
     return Floor(floor, unrelated, tuple(scale.tolist()), _histogram(cosines[""], mask))
 
 

@@ -73,8 +73,8 @@ def nearest_by_cosine(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     >>> nearest_by_cosine(torch.tensor([[1.0, 0.0], [3.0, 3.0], [0.0, 2.0]]), 1)[0].flatten().tolist()
     [1, 0, 1]
     """
-    unit = unit_rows(precise(x))
-    unit = torch.cat([unit, (unit == 0).all(-1, keepdim=True).to(unit)], -1)
+    unit, zero = unit_rows(precise(x)), (x == 0).all(-1, keepdim=True)
+    unit = torch.cat([unit, zero.to(unit)], -1) if bool(zero.any()) else unit
     away, index = neighbours(unit, k, rough=True)
     return index, 1 - away.square() / 2
 
@@ -93,12 +93,13 @@ class _Copy(NamedTuple):
 
 def _copy(points: Tensor, real: Tensor | None, rough: bool) -> _Copy:
     """Of clouds (b, n, d); off the CPU in float64, on it in float32 where ``rough``."""
-    points = points if points.device.type == "cpu" else precise(points)
+    on_cpu = points.device.type == "cpu"
+    points = points if on_cpu else precise(points)
     whole = power_of_two(largest(points, (-2, -1)))  # moving the points would overflow
-    copy = about_middle(points / whole, real)
+    copy = about_middle(points if on_cpu and points.dtype == torch.float64 else points / whole, real)  # 1 in float64
     size = power_of_two(largest(copy, (-2, -1)))
     copy = copy.div_(size)
-    copy = copy.float() if rough and copy.device.type == "cpu" else copy
+    copy = copy.float() if rough and on_cpu else copy
     norms = square_norms(copy)
     loss = error_bound(copy, norms)
     return _Copy(copy, norms, (precise(whole) * size)[..., 0].square(), loss + loss.amax(1, keepdim=True))

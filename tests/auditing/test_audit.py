@@ -176,7 +176,7 @@ def test_the_common_mean_half_the_rows_and_shuffled_pairs_are_told():
     assert max(map(len, repr(report).splitlines()[:-2])) <= 88
 
 
-@pytest.mark.parametrize("d", [12, 300])
+@pytest.mark.parametrize("d", [8, 12, 300])
 def test_a_part_reads_what_its_rows_alone_read(d):
     x = normal(200, d).float() * torch.linspace(1, 3, d) + 2
     group = groups_of(200, torch.Generator().manual_seed(0))

@@ -92,6 +92,14 @@ def test_ties_make_no_hubs(case):
     assert "hubs" not in findings(TIED[case].astype("f4"))
 
 
+@pytest.mark.parametrize("times", [0.01, 0.9, 1.001, 3.0, 100.0])
+def test_rows_that_point_the_same_way_are_near_duplicates_at_any_length(times):
+    half = draw().normal(size=(250, 24))
+    alike = findings(np.concatenate([half, -half, times * half[:5], -times * half[:5]]))["near duplicates"]
+    assert "20 rows" in alike.text
+    assert set(range(5)) < set(alike.rows)
+
+
 def test_a_hub_stays_one_in_any_order():
     x = torch.nn.functional.normalize(torch.randn(600, 24, generator=torch.Generator().manual_seed(0)), dim=-1)
     x[:, 0] += 0.9
