@@ -12,11 +12,13 @@ from sentence_transformers import SentenceTransformer
 
 import isonb
 from isonb import cli
+from isonb.auditing import defects
 from isonb.auditing.defects import copies
 from isonb.auditing.rows import read
 from isonb.errors import DegenerateError
 from isonb.measures.neighbourhoods import Neighbours
 from isonb.models.catalogue import EMBEDDED, embedded_folder
+from isonb.numerics.nearest import nearest_by_cosine
 from isonb_lab.data.corpus import sentences
 
 
@@ -98,6 +100,14 @@ def test_rows_that_point_the_same_way_are_near_duplicates_at_any_length(times):
     alike = findings(np.concatenate([half, -half, times * half[:5], -times * half[:5]]))["near duplicates"]
     assert "20 rows" in alike.text
     assert set(range(5)) < set(alike.rows)
+
+
+@pytest.mark.parametrize(("shift", "searches"), [(0.0, 2), (1.0, 3)])
+def test_the_search_about_the_mean_is_made_where_it_may_change_a_finding(shift, searches, monkeypatch):
+    clouds = []
+    monkeypatch.setattr(defects, "nearest_rows", lambda x: clouds.append(x) or nearest_by_cosine(x, 11))
+    assert ("hubs" in findings(draw().normal(size=(1000, 64)) + shift)) == (shift > 0)
+    assert len(clouds) == searches
 
 
 def test_a_hub_stays_one_in_any_order():
