@@ -15,6 +15,7 @@ from isonb.models import locate
 from isonb_lab.cli import commands
 from isonb_lab.cli import summary as bars
 from isonb_lab.runs.record import Record, write_record
+from isonb_lab.runs.settings import plan
 from isonb_lab.sweeps import execution
 from isonb_lab.sweeps.execution import prepare
 from isonb_lab.sweeps.outcomes import Outcome
@@ -110,14 +111,14 @@ def test_a_reader_that_leaves_ends_a_command_quietly():
 
 
 def test_what_failed_before_says_how_to_run_it_again(here, capsys):
-    job = prepare(SMOKE, "runs")
+    job = prepare(plan(SMOKE), "runs")
     write_record(job.record.parent, Record(job.planned.config, status="failed", error="TaskError: no rows"))
     assert cli.main(["run", "--protocol", "smoke"]) == 1
     assert "again     the same with --retry-failed" in capsys.readouterr().err
 
 
 def test_other_weights_are_said_before_the_run(here, monkeypatch, capsys):
-    job = prepare(SMOKE, "runs")
+    job = prepare(plan(SMOKE), "runs")
     values = {"data": {"model": "0" * 64}}
     write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=values))
     calls = []
@@ -131,7 +132,7 @@ def test_other_weights_are_said_before_the_run(here, monkeypatch, capsys):
 
 def test_a_run_shows_updates_and_the_time_left(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    job = prepare(SMOKE, tmp_path)
+    job = prepare(plan(SMOKE), tmp_path)
     job.work.mkdir(parents=True)
     with bars.progress(job.work, 0.01):
         (job.work / "progress").write_text("20 40")
@@ -145,6 +146,6 @@ def test_a_run_shows_updates_and_the_time_left(tmp_path, monkeypatch, capsys):
 
 
 def test_a_bar_is_for_terminals(tmp_path, capsys):
-    with bars.progress(prepare(SMOKE, tmp_path).work, 0.01):
+    with bars.progress(prepare(plan(SMOKE), tmp_path).work, 0.01):
         time.sleep(0.05)
     assert capsys.readouterr().err == ""

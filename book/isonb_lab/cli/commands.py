@@ -18,7 +18,7 @@ from isonb.runtime.terminal import screen
 from isonb_lab.cli.comparisons import control_lines, run_compare, run_plan
 from isonb_lab.cli.lists import LISTS
 from isonb_lab.cli.summary import in_columns, progress, scores, summary, time_words, title
-from isonb_lab.cli.tasks import check, named
+from isonb_lab.cli.tasks import check, task_name
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.runs.manifest import mixed_processors
 from isonb_lab.runs.notebooks import glued_table
@@ -54,14 +54,17 @@ def under(text: str) -> Limit:
 
 def planned_run(options: argparse.Namespace) -> Planned:
     """The run that the options of ``isonb run`` ask for."""
-    asked_for = {name: getattr(options, name) for name in ("task", "model", "method", "experiment", "protocol")}
-    values = {name: value for name, value in asked_for.items() if value is not None}
-    values = {"seed": options.seed} | values | _pairs(options.set, "--set")
+    values = {"seed": options.seed, **_pairs(options.set, "--set")}
+    for name in ("task", "model", "method", "experiment", "protocol"):
+        if (value := getattr(options, name)) is not None:
+            values.setdefault(name, value)
+    method = _pairs(options.option, "-o")
     if values.get("experiment") == "synthetic":  # without task, encoder and method: what is named is refused
-        return plan(values | ({"method": "none"} if options.option else {}))
-    options.task = values.get("task", "english_sentiment")
-    method = {"name": values.get("method", "none")} | _pairs(options.option, "-o")
-    return plan(values | {"task": named(options), "method": method})
+        values |= {"method": "none"} if method else {}
+    else:
+        values["task"] = task_name(values.get("task", "english_sentiment"), options)
+        values["method"] = {"name": values.get("method", "none")} | method
+    return plan(values)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -128,7 +131,7 @@ def _sweep(options: argparse.Namespace) -> int:
     for differs, count in Counter(run.differs for run in prepared if run.differs).items():
         print(f"inputs    {count} runs of {differs} than in the records there: other runs")
     todo = _todo(prepared, options)
-    required = needs([run.config for run in todo], options.data)
+    required = needs(todo, options.data)
     for need in required:
         print(f"{need.kind:10s}{'' if need.there else 'MISSING '}{need.name}: {need.where} ({need.runs} runs)")
     cost = estimate(todo, options.gpu)

@@ -21,20 +21,20 @@ MOST = 10  # labels in a line
 SHORTEST = 10  # letters of a text
 
 
-def named(options: argparse.Namespace) -> str:
-    """The task's name, with the flags that say what one's own data mean."""
+def task_name(name: str, options: argparse.Namespace) -> str:
+    """The name of a task, with the flags that say what one's own data mean."""
     flags = {key: value for key in KEYS if (value := getattr(options, key, None)) is not None}
-    is_file = options.task not in TASKS and is_own(options.task)
+    is_file = name not in TASKS and is_own(name)
     if flags and not is_file:
         flag = "--" + next(iter(flags)).replace("_", "-")
-        fail(TaskError, f"{flag} is for files of your own", repr(options.task), "Leave it out, or name a file.")
+        fail(TaskError, f"{flag} is for files of your own", repr(name), "Leave it out, or name a file.")
     parts = {key: tuple(map(str.strip, value.split(","))) if key in LISTS else value for key, value in flags.items()}
-    return with_options(options.task, parts) if is_file else str(options.task)
+    return with_options(name, parts) if is_file else name
 
 
 def check(options: argparse.Namespace) -> int:
     """Print what was understood of a file or folder; errors are those of :func:`~isonb_lab.data.own.own_task`."""
-    name = named(options)
+    name = task_name(options.task, options)
     if not is_own(name):
         fail(TaskError, "tasks check looks at a file or folder of your own", repr(name), "Write its path.")
     task = own_task(name)

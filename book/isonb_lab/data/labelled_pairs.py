@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from isonb.errors import fail
-from isonb_lab.data.rows import load_task
 from isonb_lab.data.tasks import Task, TaskError, task_named
 
 ENTAILED, CONTRADICTED = "entailment", ("contradiction", "not_entailment")
@@ -21,6 +20,12 @@ class LabelledPairs:
     second: Sequence[str]
     labels: Sequence[int]
     names: Sequence[str]
+
+    @classmethod
+    def of(cls, task: Task, rows: Any) -> LabelledPairs:
+        """The rows of a :func:`pairs_task`."""
+        first, second, labels = (list(rows[column]) for column in (*task.inputs, task.target))
+        return cls(first, second, labels, task.labels)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -48,12 +53,3 @@ def pairs_task(task: str) -> Task:
         fix = "Choose one of entailment or paraphrase, such as mnli or english_entailment."
         fail(TaskError, "pairs must name a classification task of two sentences", task, fix)
     return spec
-
-
-def labelled_pairs(task: str | None, data: str | Path | None) -> LabelledPairs | None:
-    """The training pairs of a :func:`pairs_task`, None without one; raises as ``load_task``."""
-    if task is None:
-        return None
-    spec, rows = pairs_task(task), load_task(task, data, split="train")
-    first, second, labels = (list(rows[column]) for column in (*spec.inputs, spec.target))
-    return LabelledPairs(first, second, labels, spec.labels)

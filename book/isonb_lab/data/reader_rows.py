@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isonb_lab.data.rows import load_task
+from isonb_lab.data.rows import read_rows
 from isonb_lab.data.sources import fingerprint, sample
-from isonb_lab.data.tasks import Task, task_named
+from isonb_lab.data.tasks import TASKS
 
 SEED = 43  # of the rows that are drawn
 HEADS = ("sst2", "cola")  # tasks of a fresh head and of neighbours
@@ -19,38 +21,35 @@ HEAD_SPLITS = tuple((task, split) for task in HEADS for split in ("train", "vali
 SPLITS = (*HEAD_SPLITS, (PAIRS, "test"), (SEARCH, "validation"))
 
 
-def splits_read(settings: Any, pairs: str | None = None) -> list[tuple[Task, str]]:
-    """The splits that a run of these settings reads: those of its task and, where it has other readers, theirs.
+@dataclass(frozen=True)
+class ReaderRows:
+    """The rows of :data:`SPLITS`: those of heads by task and split, scored pairs of sentences, and what is searched.
 
-    ``pairs``: the task from whose pairs its method learns first.
+    Each of the ``questions`` has its place's paragraph; no paragraph comes twice.
     """
-    task, others = task_named(settings.task), SPLITS if getattr(settings, "readers", False) else ()
-    if pairs is not None:
-        others = (*others, (pairs, "train"))
-    return [*((task, split) for split in task.used_splits), *((task_named(name), split) for name, split in others)]
 
+    heads: Mapping[tuple[str, str], Any]
+    pairs: Any
+    questions: list[str]
+    paragraphs: list[str]
 
-def labelled_rows(task: str, split: str, data: str | Path | None) -> Any:
-    """The rows of a split of one of :data:`HEADS`; raises as :func:`~isonb_lab.data.rows.load_task`, as all here."""
-    return load_task(task, data, split=split, limit=TRAINED if split == "train" else None, seed=SEED)
+    @classmethod
+    def read(cls, folder: Path | None) -> ReaderRows:
+        """From a data folder or the hub; raises as :func:`~isonb_lab.data.rows.load_task`."""
+        heads = {
+            (task, split): read_rows(TASKS[task], folder, split, TRAINED if split == "train" else None, SEED)
+            for task, split in HEAD_SPLITS
+        }
+        pairs, rows = (
+            read_rows(TASKS[task], folder, split) for task, split in ((PAIRS, "test"), (SEARCH, "validation"))
+        )
+        first = dict(zip(reversed(list(rows["context"])), reversed(list(rows["question"])), strict=True))
+        paragraphs = [list(first)[row] for row in sample(len(first), PARAGRAPHS, SEED)]
+        return cls(heads, pairs, [first[paragraph] for paragraph in paragraphs], paragraphs)
 
-
-def scored_pairs(data: str | Path | None) -> Any:
-    """Pairs of sentences with human scores."""
-    return load_task(PAIRS, data)
-
-
-def searched(data: str | Path | None) -> tuple[list[str], list[str]]:
-    """Questions, and the paragraph of each; no paragraph comes twice."""
-    rows = load_task(SEARCH, data, split="validation")
-    first = dict(zip(reversed(list(rows["context"])), reversed(list(rows["question"])), strict=True))
-    paragraphs = [list(first)[row] for row in sample(len(first), PARAGRAPHS, SEED)]
-    return [first[paragraph] for paragraph in paragraphs], paragraphs
-
-
-def readers_fingerprint(data: str | Path | None) -> str:
-    """sha256 of all that the readers read."""
-    parts = [labelled_rows(task, split, data) for task, split in HEAD_SPLITS]
-    pairs = ({"question": question, "context": other} for question, other in zip(*searched(data), strict=True))
-    prints = "\n".join(map(fingerprint, [*parts, scored_pairs(data), pairs]))
-    return hashlib.sha256(prints.encode()).hexdigest()
+    def fingerprint(self) -> str:
+        """sha256 of all of them."""
+        search = zip(self.questions, self.paragraphs, strict=True)
+        pairs = ({"question": question, "context": paragraph} for question, paragraph in search)
+        prints = "\n".join(map(fingerprint, [*self.heads.values(), self.pairs, pairs]))
+        return hashlib.sha256(prints.encode()).hexdigest()

@@ -58,7 +58,7 @@ def run(
     for loss, rate in tqdm(doses, desc="doses", disable=None if progress else True, leave=False):
         response = _response(run_, cached, loss, rate)
         series |= {f"step.dose.{loss}.{rate:.0e}.{name}": values for name, values in response.items()}
-    return recorded(run_.planned, run_.fingerprints(data), clock, metrics=metrics, series=series)
+    return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
 
 
 def _response(run_: Finetuning, cached: Mapping[str, Features], loss: str, rate: float) -> Series:

@@ -17,8 +17,7 @@ from transformers import set_seed
 
 from isonb.losses.istar import ShrinkageCovariance
 from isonb.models.loading import load_for_training
-from isonb_lab.data.labelled_pairs import labelled_pairs
-from isonb_lab.data.tasks import task_named
+from isonb_lab.data.rows import rows_folder
 from isonb_lab.encoders.lower_layers import first_layers, trained_above
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.engines.callbacks import Reports
@@ -29,10 +28,10 @@ from isonb_lab.engines.second_phase import second
 from isonb_lab.engines.stages import Finetuning, Series, Split, work_folder
 from isonb_lab.engines.trainer import train
 from isonb_lab.measuring.profile import profile
-from isonb_lab.runs.inputs import recorded, split_rows
+from isonb_lab.runs.inputs import RunRows, recorded
 from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import Record
-from isonb_lab.runs.settings import Planned
+from isonb_lab.runs.settings import Planned, plan
 from isonb_lab.runs.table import write_table
 
 SHRINKAGE_ROWS = 50_000  # token vectors behind the shrinkage covariance of the reported IsoScore*
@@ -61,7 +60,7 @@ def run(
     if (contrast := run_.method.contrast()) is not None:
         rows = run_.splits["train"].rows
         sentences = sorted({text for column in run_.task.inputs for text in rows[column]})
-        pairs = labelled_pairs(run_.method.pairs_task, data)
+        pairs = run_.rows.labelled_pairs()
         losses = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, pairs=pairs, progress=progress)
         run_.model.unfreeze()
         series |= {name.replace("step.", "step.contrast.", 1): values for name, values in losses.items()}
@@ -79,17 +78,17 @@ def run(
     with clock.measuring():
         _measure(run_, "end", metrics, series)
         if run_.settings.readers:
-            metrics |= read(run_, module, data)
+            metrics |= read(run_, module)
     if predictions is not None:
         write_table(validation.predictions(logits), predictions)
     reports.end(metrics)
-    return recorded(run_.planned, run_.fingerprints(data), clock, metrics=metrics, series=series)
+    return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
 
 
 def prepare(request: Mapping[str, Any] | Planned, data: str | Path | None, progress: bool = True) -> Finetuning:
     """Write the run out and check it, if that isn't done; read model and rows, and make the head and the penalty."""
-    planned = preflight(request, data)
-    settings, method, task = planned.settings, planned.method, task_named(planned.settings.task)
+    planned = preflight(plan(request), data)
+    settings, method, task = planned.settings, planned.method, planned.task
     penalty = method.penalty()
     set_seed(settings.seed)
     encoder = load_for_training(settings.model, settings.dropout, "cuda" if torch.cuda.is_available() else "cpu")
@@ -98,9 +97,8 @@ def prepare(request: Mapping[str, Any] | Planned, data: str | Path | None, progr
         first_layers(encoder, settings.layers)
     if settings.train_layers is not None:
         encoder, lower = trained_above(encoder, settings.train_layers)
-    splits = {
-        name: Split.tokenized(task, rows, settings, encoder) for name, rows in split_rows(task, settings, data).items()
-    }
+    rows = RunRows.read(settings, method.pairs_task, rows_folder(planned.splits, data))
+    splits = {name: Split.tokenized(task, split, settings, encoder) for name, split in rows.splits.items()}
     if lower is not None:
         for split in splits.values():
             lower.read(split.tokens.rows, progress)
@@ -112,7 +110,7 @@ def prepare(request: Mapping[str, Any] | Planned, data: str | Path | None, progr
         rate = float(named[0] if named else getattr(config, "resid_pdrop", 0.1))
     model = TaskModel(encoder.model, task.kind, task.outputs, method, settings.head, rate, settings.pooling)
     model.to(next(encoder.model.parameters()).device)
-    return Finetuning(planned, task, encoder, splits, model, penalty, lower)
+    return Finetuning(planned, task, encoder, rows, splits, model, penalty, lower)
 
 
 @torch.no_grad()

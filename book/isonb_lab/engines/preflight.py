@@ -2,78 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from isonb.errors import OptionError, fail
 from isonb.models import catalogue, locate
-from isonb.runtime.tables import SourceError
-from isonb_lab.data import sources
-from isonb_lab.data.labelled_pairs import pairs_task
-from isonb_lab.data.reader_rows import splits_read
-from isonb_lab.data.rows import conform, load_task, split_files
-from isonb_lab.data.tasks import Task, TaskError, task_named
+from isonb_lab.data.rows import check_count, count_rows, find_rows
+from isonb_lab.data.tasks import Task, TaskError
 from isonb_lab.methods import Method
-from isonb_lab.runs.settings import FINE_TUNING, Planned, plan
-
-PEEK = 16  # rows of a file whose values are looked at
+from isonb_lab.runs.settings import FINE_TUNING, Planned
 
 
-def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) -> Planned:
-    """The run, written out, if nothing stands in its way; else the one typed error. What was checked isn't again.
+def preflight(run: Planned, data: str | Path | None = None) -> Planned:
+    """The run, if nothing stands in its way; else the one typed error. What was checked isn't again.
 
-    ``run`` as in :func:`~isonb_lab.runs.settings.plan`, ``data`` a folder in the hub's layout, "hub" or None. Checked,
-    in this order: every option, task and method; that the rows are there; that the model can be loaded
-    (:func:`isonb.models.locate.find`: no weights are read); that the method's layer can be made for its width;
-    that lengths and precision are possible; that each split has the task's columns and enough rows. Of parquet files
-    only the footer and the first rows are read; a set from the hub is downloaded, which the run would do next. Takes a
-    second or two.
+    ``data`` is a folder in the hub's layout, "hub" or None. Checked, in this order: that the rows are there, which
+    costs least; that the model can be loaded (:func:`isonb.models.locate.find`: no weights are read); that the method's
+    layer can be made for its width; that lengths and precision are possible; that each split has the task's columns and
+    enough rows. Of parquet files only the footer and the first rows are read; a set from the hub is downloaded, which
+    the run would do next. Takes a second or two.
 
-    >>> preflight({"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"}).checked
+    >>> from isonb_lab.runs.settings import plan
+    >>> preflight(plan({"task": "english_sentiment", "model": "tiny", "protocol": "smoke"})).checked
     True
     """
-    planned = plan(run)
-    if planned.checked:
-        return planned
-    if planned.experiment == "synthetic":
+    if run.checked:
+        return run
+    if run.experiment == "synthetic":
         from isonb_lab.engines.synthetic import check_sizes
 
-        check_sizes(planned.settings)
-        return replace(planned, checked=True)
-    settings, task = planned.settings, task_named(planned.settings.task)
-    tuned, splits = planned.experiment in FINE_TUNING, task.used_splits
-    pairs = planned.method.pairs_task
-    paired = None if pairs is None else pairs_task(pairs)
-    read = splits_read(settings, pairs)  # rows that are nowhere are told of first: to look for them costs least
-    folder = sources.data_folder(data) if any(part.hub for part, _ in read) else None
-    for part, split in read:
-        if part.hub is not None and folder is not None:
-            split_files(part, folder, split)
-    for hub in dict.fromkeys(part.hub for part, _ in read if part.hub and folder is None):
-        sources.place_on_hub(hub)
-    if paired is not None:
-        _rows(paired, "train", data)
+        check_sizes(run.settings)
+        return replace(run, checked=True)
+    settings, tuned = run.settings, run.experiment in FINE_TUNING
+    splits = run.splits
+    task, _ = splits[0]
+    folder = find_rows(splits, data)
     model = locate.find(settings.model)
-    if tuned or not planned.method.post_hoc:
-        planned.method.layer(int(model.config.hidden_size))
+    if tuned or not run.method.post_hoc:
+        run.method.layer(int(model.config.hidden_size))
     _check_lengths(settings, task, model)
     if tuned:
-        _check_layers(settings, planned.method, model)
+        _check_layers(settings, run.method, model)
         if settings.batch_size % settings.accumulation:
             got = f"{settings.batch_size} and {settings.accumulation}"
             fail(OptionError, "batch_size must be a multiple of accumulation", got, "Change one of them.")
         _check_precision(settings.precision)
-    rows = {split: _rows(task, split, data) for split in splits}
+    counts = [count_rows(part, folder, split) for part, split in splits]
+    rows = dict(zip(task.used_splits, counts, strict=False))  # the task's own come first
     if tuned:
         count = min(rows["train"], settings.train_examples or rows["train"])
         if count - round(settings.holdout * count) < settings.batch_size:
             must = f"{task.name} must leave at least one batch of {settings.batch_size} rows to train on"
             fix = "Lower batch_size or holdout, or raise train_examples."
             fail(TaskError, must, f"{count} rows, holdout {settings.holdout}", fix)
-    _check_count(task, splits[-1], rows[splits[-1]], 2)
-    return replace(planned, checked=True)
+    scored = task.used_splits[-1]
+    check_count(task, scored, rows[scored], 2)
+    return replace(run, checked=True)
 
 
 def _check_lengths(settings: Any, task: Task, model: locate.Source) -> None:
@@ -114,20 +99,3 @@ def _check_precision(precision: str) -> None:
         fail(OptionError, "precision float16 needs a GPU", "none", "Use bfloat16 or float32.")
     if precision == "bfloat16" and cuda and not torch.cuda.is_bf16_supported():
         fail(OptionError, "precision bfloat16 needs a GPU that has it", torch.cuda.get_device_name(), "Use float16.")
-
-
-def _check_count(task: Task, split: str, rows: int, least: int) -> None:
-    if rows < least:
-        must = f"{task.name}, split {split!r} must have at least {least} rows"
-        fail(SourceError, must, rows, "Copy the split again.")
-
-
-def _rows(task: Task, split: str, data: str | Path | None) -> int:
-    """How many rows a split has, its columns and first values checked."""
-    folder = sources.data_folder(data) if task.hub else None
-    if folder is None or split in task.parts:
-        return len(load_task(task.name, data, split=split))
-    table, rows = sources.peek_folder(folder, task.folder, split, PEEK)
-    _check_count(task, split, rows, 1)
-    conform(task, f"{task.name}, split {split!r}", table, list(range(len(table))))
-    return rows

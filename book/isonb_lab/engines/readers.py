@@ -7,7 +7,6 @@ the readers are fitted, on vectors that stay. Each reader says how round the vec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from torch.nn import functional as F
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore, participation_ratio
 from isonb_lab.data.batches import LongestFirst, Tokens, accepted_inputs
-from isonb_lab.data.reader_rows import HEADS, PAIRS, SEARCH, labelled_rows, scored_pairs, searched
+from isonb_lab.data.reader_rows import HEADS, PAIRS, SEARCH
 from isonb_lab.data.scores import score, spearman
 from isonb_lab.data.tasks import task_named
 from isonb_lab.engines.stages import Finetuning
@@ -33,32 +32,33 @@ Vectors = Callable[[Sequence[str]], Tensor]
 
 
 @torch.no_grad()
-def read(run_: Finetuning, module: nn.Module | None, data: str | Path | None) -> Metrics:
+def read(run_: Finetuning, module: nn.Module | None) -> Metrics:
     """Scores ``reader.<reader>.<task>`` of the trained vectors, and ``reader.<reader>.<task>.<measure>`` of them.
 
     Readers: ``linear_head`` and ``neighbours`` on SST-2 (accuracy) and CoLA (Matthews), ``cosine`` (Spearman) on
     test pairs of STS-B, ``search`` (nDCG at 10) on paragraphs of SQuAD. ``trained_head`` has measures alone: of the
     validation rows, whose score is the run's own. ``module`` is that of a second stage.
     """
+    rows = run_.rows.readers
+    assert rows is not None
     run_.model.eval()
     vectors = _vectors(run_, module)
     seen = run_.batches(run_.splits["validation"], MEASURED)
     by_head = torch.cat([_read_by_head(run_, batch, module) for batch in seen])
     metrics: Metrics = _roundness(by_head, f"reader.trained_head.{run_.settings.task}")
     for task in HEADS:
-        train, test = (labelled_rows(task, split, data) for split in ("train", "validation"))
+        train, test = (rows.heads[task, split] for split in ("train", "validation"))
         points, labels = vectors(list(train["sentence"])), torch.tensor(list(train["label"]))
         unseen, metric = vectors(list(test["sentence"])), task_named(task).metrics[0]
         for name, reader in (("linear_head", linear_head), ("neighbours", neighbours)):
             predicted = reader(points, labels, unseen)
             metrics[f"reader.{name}.{task}"] = score([metric], predicted, list(test["label"]))[metric]
         metrics |= _roundness(unseen, f"reader.linear_head.{task}", f"reader.neighbours.{task}")
-    pairs = scored_pairs(data)
-    first, other = (vectors(list(pairs[side])) for side in ("sentence1", "sentence2"))
+    first, other = (vectors(list(rows.pairs[side])) for side in ("sentence1", "sentence2"))
     cosines = F.cosine_similarity(first, other).tolist()
-    metrics[f"reader.cosine.{PAIRS}"] = spearman(cosines, [float(score) for score in pairs["score"]])
+    metrics[f"reader.cosine.{PAIRS}"] = spearman(cosines, [float(score) for score in rows.pairs["score"]])
     metrics |= _roundness(torch.cat([first, other]), f"reader.cosine.{PAIRS}")
-    questions, paragraphs = map(vectors, searched(data))
+    questions, paragraphs = map(vectors, (rows.questions, rows.paragraphs))
     metrics[f"reader.search.{SEARCH}"] = search(questions, paragraphs)
     return metrics | _roundness(torch.cat([questions, paragraphs]), f"reader.search.{SEARCH}")
 

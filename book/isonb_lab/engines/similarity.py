@@ -25,10 +25,9 @@ from isonb.measures.registry import attempt
 from isonb.measures.spectrum import singular_values
 from isonb.models.loading import Encoder, load
 from isonb.points import mean_pool
-from isonb_lab.data.labelled_pairs import LabelledPairs, labelled_pairs
-from isonb_lab.data.sources import fingerprint
+from isonb_lab.data.labelled_pairs import LabelledPairs
+from isonb_lab.data.rows import rows_folder
 from isonb_lab.data.sts import Gold, gains, pair_cosine, scores
-from isonb_lab.data.tasks import task_named
 from isonb_lab.encoders.vectors import (
     Pool,
     SentenceVector,
@@ -47,10 +46,10 @@ from isonb_lab.engines.stages import Series, seeded
 from isonb_lab.measuring.cloud import Values, cloud_measures, number, variance_curves
 from isonb_lab.measuring.layers import QUANTILES
 from isonb_lab.methods import TUNING, Contrast, Method
-from isonb_lab.runs.inputs import learned_pairs, own_files, pair_rows, recorded
+from isonb_lab.runs.inputs import RunRows, own_files, recorded
 from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import Record
-from isonb_lab.runs.settings import LAYERS, Planned
+from isonb_lab.runs.settings import LAYERS, Planned, plan
 from isonb_lab.runs.table import write_table
 
 TOKENS = 100_000  # token vectors that a method learns from, at most
@@ -82,16 +81,16 @@ def run(
     ``step.train.penalty`` of tuning, ``step.second.<loss>``, and those of :func:`features`.
     """
     clock, reports = Clock(), Reports(report_to)
-    planned = preflight(request, data)
-    task, settings = task_named(planned.settings.task), planned.settings
-    rows = pair_rows(settings, data)
+    planned = preflight(plan(request), data)
+    task, settings = planned.task, planned.settings
+    read = RunRows.read(settings, planned.method.pairs_task, rows_folder(planned.splits, data))
+    rows = read.splits["rows"]
     texts, *places = distinct(*(list(rows[column]) for column in task.inputs))
     gold = Gold([float(value) for value in rows[task.target]], list(rows["subset"]) if task.subsets else None)
     penalty = None if planned.method.post_hoc else planned.method.penalty()
     encoder = load(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
     tokens = TokenizedSentences.read(encoder, texts, settings.max_length)
-    pairs = labelled_pairs(planned.method.pairs_task, data)
-    run_ = _Run(settings, planned.method, penalty, encoder, texts, tokens, places, pairs, progress)
+    run_ = _Run(settings, planned.method, penalty, encoder, texts, tokens, places, read.labelled_pairs(), progress)
     with clock.fitting():
         plain, final, series = run_.vectors()
     cosines, plain_cosines = _cosines(final, "transforming"), _cosines(plain, "encoding")
@@ -112,8 +111,7 @@ def run(
         columns |= {"gold": gold.values, "predicted": cosines, "plain": plain_cosines}
         write_table(pd.DataFrame(columns), predictions)
     reports.afterwards(planned.run_id, metrics, series)
-    prints = {"rows": fingerprint(rows), "model": encoder.revision}
-    prints |= own_files(task, planned.method) | learned_pairs(planned.method, data)
+    prints = read.fingerprints() | {"model": encoder.revision} | own_files(task, planned.method)
     return recorded(planned, prints, clock, metrics=metrics, series=series)
 
 

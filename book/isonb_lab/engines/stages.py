@@ -20,13 +20,11 @@ from isonb.models.loading import Encoder
 from isonb.points import Mode
 from isonb_lab.data import batches, scores
 from isonb_lab.data.batches import LongestFirst, Tokens, accepted_inputs, batched, tokenize
-from isonb_lab.data.reader_rows import readers_fingerprint
-from isonb_lab.data.sources import fingerprint
 from isonb_lab.data.tasks import Task
 from isonb_lab.encoders.lower_layers import LowerStates
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.methods import Method
-from isonb_lab.runs.inputs import learned_pairs, own_files
+from isonb_lab.runs.inputs import RunRows, own_files
 from isonb_lab.runs.settings import FinetuneSettings, Planned
 
 EVALUATED = 64  # rows of a no-grad pass
@@ -78,7 +76,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Finetuning:
-    """What the stages of one run share. ``splits``: train, perhaps held, and validation; ``penalty`` is built once.
+    """What the stages of one run share. ``splits``: those of its ``rows``, tokenized; ``penalty`` is built once.
 
     ``lower`` gives the states below the layers that are trained, where not all are.
     """
@@ -86,6 +84,7 @@ class Finetuning:
     planned: Planned
     task: Task
     encoder: Encoder
+    rows: RunRows
     splits: Mapping[str, Split]
     model: TaskModel
     penalty: nn.Module | None
@@ -114,16 +113,9 @@ class Finetuning:
             values = scores.baseline(metrics, self.splits["train"].gold, gold)
         return {f"baseline.{name}": value for name, value in values.items()}
 
-    def fingerprints(self, data: str | Path | None) -> dict[str, str]:
-        """sha256 of all that the run reads; ``data`` is where its rows come from."""
-        prints = {name: fingerprint(split.rows) for name, split in self.splits.items()}
-        prints |= {"readers": readers_fingerprint(data)} if self.settings.readers else {}
-        return (
-            prints
-            | {"model": self.encoder.revision}
-            | own_files(self.task, self.method)
-            | learned_pairs(self.method, data)
-        )
+    def fingerprints(self) -> dict[str, str]:
+        """sha256 of all that the run reads."""
+        return self.rows.fingerprints() | {"model": self.encoder.revision} | own_files(self.task, self.method)
 
     @property
     def device(self) -> torch.device:

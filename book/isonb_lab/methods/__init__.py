@@ -84,7 +84,7 @@ def label(method: Mapping[str, Any], options: Collection[str] | None = None) -> 
     'istar zeta=0.2'
     """
     if options is None:
-        usual = resolved(_kind(method["name"])())
+        usual = describe(_kind(method["name"])())
         options = [name for name, value in method.items() if name != "name" and value != usual.get(name)]
     return " ".join([method["name"], *(f"{name}={plain_value(method[name])}" for name in method if name in options)])
 

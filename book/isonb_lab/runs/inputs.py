@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +18,76 @@ from isonb.errors import InputError, fail
 from isonb.models.catalogue import ModelError
 from isonb.models.locate import fingerprint_now, is_folder
 from isonb.runtime.tables import SourceError
-from isonb_lab.data import sources
-from isonb_lab.data.own import OwnTask, State, file_state
-from isonb_lab.data.reader_rows import readers_fingerprint, splits_read
-from isonb_lab.data.rows import load_task, split_files
+from isonb_lab.data.labelled_pairs import LabelledPairs, pairs_task
+from isonb_lab.data.own import OwnTask, State
+from isonb_lab.data.reader_rows import ReaderRows
+from isonb_lab.data.rows import files_state, read_rows, rows_folder
 from isonb_lab.data.sources import fingerprint, sample
 from isonb_lab.data.tasks import Task, task_named
 from isonb_lab.methods import Method
 from isonb_lab.runs.manifest import Clock, manifest
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.run_ids import canonical
-from isonb_lab.runs.settings import FinetuneSettings, Planned, SimilaritySettings, plan
+from isonb_lab.runs.settings import Planned, SimilaritySettings
 
 ROWS = ("task", "train_examples", "eval_examples", "sample_seed", "holdout", "readers")  # what rows depend on
 SHORT = 8  # digits of a fingerprint in words
 
 
-def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[str, str]:
+@dataclass(frozen=True)
+class RunRows:
+    """The rows that a run reads.
+
+    ``splits``: ``train``, ``held`` (where some are held out) and ``validation``, or in similarity ``rows``. ``pairs``:
+    a task and those that its method learns from before its own; ``readers``: those of other readers than its head.
+    """
+
+    splits: Mapping[str, Any]
+    pairs: tuple[Task, Any] | None = None
+    readers: ReaderRows | None = None
+
+    @classmethod
+    def read(cls, settings: Any, pairs: str | None, folder: Path | None) -> RunRows:
+        """From a data folder or the hub, as :func:`~isonb_lab.data.rows.load_task`; ``pairs`` is the name of a task."""
+        task, seed = task_named(settings.task), settings.sample_seed
+        learned = None
+        if pairs is not None:
+            learned = pairs_task(pairs), read_rows(pairs_task(pairs), folder, "train")
+        if isinstance(settings, SimilaritySettings):
+            return cls({"rows": read_rows(task, folder, task.splits[0], settings.eval_examples, seed)}, learned)
+        train = read_rows(task, folder, "train", settings.train_examples, seed)
+        splits = {"train": train, "validation": read_rows(task, folder, "validation", settings.eval_examples, seed)}
+        if (count := round(settings.holdout * len(train))) > 0:
+            away = sorted(sample(len(train), count, seed + 1))
+            splits["train"] = train.select(sorted({*range(len(train))} - {*away}))
+            splits["held"] = train.select(away)
+        return cls(splits, learned, ReaderRows.read(folder) if settings.readers else None)
+
+    def labelled_pairs(self) -> LabelledPairs | None:
+        """The pairs, as methods learn from them."""
+        return None if self.pairs is None else LabelledPairs.of(*self.pairs)
+
+    def fingerprints(self) -> dict[str, str]:
+        """sha256 of each part, by the names that a manifest has for them."""
+        rows = {**self.splits} if self.pairs is None else {**self.splits, "pairs": self.pairs[1]}
+        prints = {name: fingerprint(part) for name, part in rows.items()}
+        return prints if self.readers is None else prints | {"readers": self.readers.fingerprint()}
+
+
+def inputs(run: Planned, data: str | Path | None) -> dict[str, str]:
     """The fingerprints that the manifest of a run would hold, without those that can't be had from here.
 
     A hub that doesn't answer leaves its rows or weights out. A folder without them is an error:
     :class:`~isonb.runtime.tables.SourceError`, :class:`~isonb.models.catalogue.ModelError`.
     """
-    run = plan(run)
     if run.experiment == "synthetic":
         return {}
-    task, settings = task_named(run.settings.task), run.settings
-    splits = splits_read(settings, run.method.pairs_task)
-    folder = sources.data_folder(data) if any(part.hub for part, _ in splits) else None
-    prints = own_files(task, run.method)
+    splits, settings = run.splits, run.settings
+    folder = rows_folder(splits, data)
+    prints = own_files(run.task, run.method)
     try:
         alone = type(settings)(**{name: getattr(settings, name) for name in ROWS if hasattr(settings, name)})
-        prints |= _rows(alone, None if data is None else str(data), _state(splits, folder))
-        prints |= learned_pairs(run.method, data)
+        prints |= _fingerprints(alone, run.method.pairs_task, folder, files_state(splits, folder))
     except SourceError:
         if folder is not None:
             raise
@@ -61,40 +99,16 @@ def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[st
     return prints
 
 
+@functools.lru_cache(maxsize=128)
+def _fingerprints(settings: Any, pairs: str | None, folder: Path | None, state: State) -> dict[str, str]:
+    """The fingerprints of the rows; ``state`` is that of the files they are read from."""
+    return RunRows.read(settings, pairs, folder).fingerprints()
+
+
 def own_files(task: Task, method: Method) -> dict[str, str]:
     """sha256 of what a user's own task is and of the file of an own method; nothing for those of isonb."""
     prints = {"task": task.digest} if isinstance(task, OwnTask) else {}
     return prints | ({"method": method.sha256} if method.sha256 else {})
-
-
-def learned_pairs(method: Method, data: str | Path | None) -> dict[str, str]:
-    """sha256 of the labelled pairs that a method learns from before its task, where it does."""
-    pairs = method.pairs_task
-    return {} if pairs is None else {"pairs": fingerprint(load_task(pairs, data, split="train"))}
-
-
-def split_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) -> dict[str, Any]:
-    """The rows of ``train``, ``held`` (where some are held out) and ``validation``; raises as ``load_task``."""
-    limits = {"train": settings.train_examples, "validation": settings.eval_examples}
-    rows = {
-        split: load_task(task.name, data, split=split, limit=limit, seed=settings.sample_seed)
-        for split, limit in limits.items()
-    }
-    count = round(settings.holdout * len(rows["train"]))
-    if count < 1:
-        return rows
-    away = sorted(sample(len(rows["train"]), count, settings.sample_seed + 1))
-    remaining = sorted({*range(len(rows["train"]))} - {*away})
-    return {
-        "train": rows["train"].select(remaining),
-        "held": rows["train"].select(away),
-        "validation": rows["validation"],
-    }
-
-
-def pair_rows(settings: SimilaritySettings, data: str | Path | None) -> Any:
-    """The pairs of a similarity run; raises as :func:`~isonb_lab.data.rows.load_task`."""
-    return load_task(settings.task, data, limit=settings.eval_examples, seed=settings.sample_seed)
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, str]) -> str:
@@ -124,24 +138,3 @@ def recorded(run: Planned, data: str | Mapping[str, Any], clock: Clock, **values
     about = manifest(seed=run.settings.seed, data=data, clock=clock)
     about |= {"plan": run.plan} if run.plan else {}
     return Record(run.config, manifest=about, named=run.run_id, **values)
-
-
-@functools.lru_cache(maxsize=128)
-def _rows(settings: Any, data: str | None, state: State) -> dict[str, str]:
-    """The fingerprints of the rows; ``state`` is that of the files they are read from."""
-    if isinstance(settings, SimilaritySettings):
-        return {"rows": fingerprint(pair_rows(settings, data))}
-    rows = split_rows(task_named(settings.task), settings, data)
-    prints = {name: fingerprint(split) for name, split in rows.items()}
-    return prints | ({"readers": readers_fingerprint(data)} if settings.readers else {})
-
-
-def _state(splits: Iterable[tuple[Task, str]], folder: Path | None) -> State:
-    """Names, sizes and times of the files of rows: what is read again only when one of them has changed."""
-    state: State = ()
-    for task, split in splits:
-        if isinstance(task, OwnTask):
-            state += (*task.state, (task.digest, 0, 0))
-        elif task.hub and folder is not None:
-            state += file_state(split_files(task, folder, split))
-    return state

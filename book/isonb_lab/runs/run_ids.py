@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
@@ -10,7 +9,7 @@ import numbers
 import re
 from collections.abc import Mapping
 from decimal import Context, Decimal
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 from isonb.errors import InputError
@@ -39,26 +38,6 @@ def run_id(config: Mapping[str, Any]) -> str:
     digits = hashlib.sha256(canonical(config).encode()).hexdigest()[:12]
     parts = [_word(key, config[key]) for key in NAMED if config.get(key) is not None]
     return "-".join([*filter(None, parts), digits]) if any(parts) else f"run-{digits}"
-
-
-def counted(kind: str, values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """What counts for an id of the options ``values`` to an experiment or method; ``usual`` are their defaults.
-
-    The options that each kind had when the first records were kept stand in ``first_options.json``: they count whatever
-    their value. One that came later counts where it isn't at its default, and so renames no earlier run. Of a kind that
-    isn't listed, every option counts.
-
-    >>> counted("whitening", {"k": None, "later": 1}, {"k": None, "later": 1})
-    {'k': None}
-    """
-    first = _first().get(kind, list(values))
-    later = {name for name in usual if name not in first}
-    return {name: value for name, value in values.items() if name not in later or value != usual[name]}
-
-
-@functools.cache
-def _first() -> dict[str, list[str]]:
-    return dict(json.loads(Path(__file__).with_name("first_options.json").read_text(encoding="utf-8")))
 
 
 def canonical(config: Mapping[str, Any]) -> str:

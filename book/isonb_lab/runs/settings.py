@@ -11,20 +11,25 @@ change a result (folders, devices, progress bars) is no setting. The defaults ar
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from isonb.errors import OptionError, fail
 from isonb.models.locate import spelled
 from isonb.options import Options, build, declared, describe, known_name, option, shown
-from isonb_lab.data.tasks import task_named, task_spelled
+from isonb_lab.data import reader_rows
+from isonb_lab.data.labelled_pairs import pairs_task
+from isonb_lab.data.tasks import Task, task_named, task_spelled
 from isonb_lab.methods import Method, method_class, plain_value
 from isonb_lab.runs.protocols import PROTOCOLS, protocol_of, start
-from isonb_lab.runs.run_ids import counted, run_id
+from isonb_lab.runs.run_ids import run_id
 
 USUAL_MODEL = "tiny"
 PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
@@ -161,10 +166,27 @@ class Planned:
         options = dict(self.config.get("method", {"name": "none"}))
         return method_class(options.pop("name"))(**options)
 
+    @property
+    def task(self) -> Task:
+        """The task as it is now: the files of one's own may change. A synthetic run has none."""
+        return task_named(self.settings.task)
+
+    @property
+    def splits(self) -> list[tuple[Task, str]]:
+        """The splits that it reads: those of its task, of other readers, and the pairs that its method learns from."""
+        if self.experiment == "synthetic":
+            return []
+        task, pairs = self.task, self.method.pairs_task
+        splits = [(task, split) for split in task.used_splits]
+        if getattr(self.settings, "readers", False):
+            splits += [(task_named(name), split) for name, split in reader_rows.SPLITS]
+        return splits if pairs is None else [*splits, (pairs_task(pairs), "train")]
+
     def with_inputs(self, word: str) -> Planned:
         """The same run of other rows or weights, with the word that tells them."""
         config = {**self.config, "inputs": word}
-        return Planned(config, run_id(identity(config)), self.checked, self.plan)
+        counting = identity(config)
+        return replace(self, config=config, run_id=run_id(counting))
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values, for another process."""
@@ -186,22 +208,42 @@ def plan(request: Mapping[str, Any] | Planned) -> Planned:
     if "config" in request:  # the frozen form, from another process
         return Planned(**request)
     config = resolve(request)
-    return Planned(config, run_id(identity(config)))
+    counting = identity(config)
+    return Planned(config, run_id(counting))
 
 
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a configuration its id is made of (:func:`~isonb_lab.runs.run_ids.counted`).
+    """What of a configuration its id is made of (:func:`counted`).
 
     One that names no experiment isn't written out, and counts as it is.
     """
-    if config.get("experiment") not in EXPERIMENTS:
+    experiment, method = config.get("experiment"), config.get("method")
+    if experiment not in EXPERIMENTS:
         return dict(config)
-    experiment, method = config["experiment"], config.get("method")
-    counting = counted(experiment, config, describe(EXPERIMENTS[experiment]()))
+    counting = counted(experiment, config, EXPERIMENTS[experiment])
     if method is not None:
-        usual = {name: entry.default for name, entry in declared(method_class(method["name"])).items()}
-        counting["method"] = {"name": method["name"], **counted(method["name"], method, usual)}
+        counting["method"] = {"name": method["name"]} | counted(method["name"], method, method_class(method["name"]))
     return counting
+
+
+def counted(name: str, values: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
+    """What counts for an id of the options ``values`` to an experiment or method.
+
+    The options that each had when the first records were kept stand in ``first_options.json``: they count whatever
+    their value. One that came later counts where it isn't at its default, and so renames no earlier run. Of a kind that
+    isn't listed, every option counts.
+
+    >>> counted("finetune", {"seed": 0, "readers": False}, FinetuneSettings)
+    {'seed': 0}
+    """
+    first = _first_options().get(name, list(values))
+    usual = {option: entry.default for option, entry in declared(kind).items() if option not in first}
+    return {option: value for option, value in values.items() if option not in usual or value != usual[option]}
+
+
+@functools.cache
+def _first_options() -> dict[str, list[str]]:
+    return dict(json.loads(Path(__file__).with_name("first_options.json").read_text(encoding="utf-8")))
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import csv
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -31,7 +31,7 @@ from isonb_lab.data.own import OwnTask
 from isonb_lab.data.rows import split_files
 from isonb_lab.data.tasks import task_named, task_size
 from isonb_lab.methods import Method
-from isonb_lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, SimilaritySettings, plan
+from isonb_lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, SimilaritySettings
 
 START_SECONDS = 45.0  # a GPU run besides the encoder's work: loading, tokenizing, spectra, the notebook
 CPU_START_SECONDS = 20.0  # the same on one core, whose models are small
@@ -104,12 +104,13 @@ def _hours(hours: float) -> str:
     return f"{hours:,.0f} h" if hours >= 10 else f"{hours:.1f} h" if hours >= 1 else f"{max(1.0, 60 * hours):.0f} min"
 
 
-def estimate(runs: Iterable[Mapping[str, Any] | Planned], gpu: str = "a100") -> Estimate:
-    """The cost of all ``runs`` (as in :func:`~isonb_lab.runs.settings.plan`), one after the other on one device.
+def estimate(runs: Iterable[Planned], gpu: str = "a100") -> Estimate:
+    """The cost of all ``runs``, one after the other on one device.
 
     ``gpu`` is a name of :data:`ACCELERATORS`. Raises :class:`~isonb.errors.InputError` for another one.
 
-    >>> cost = estimate([{"task": "cola", "model": "google-bert/bert-base-uncased", "protocol": "full"}])
+    >>> from isonb_lab.runs.settings import plan
+    >>> cost = estimate([plan({"task": "cola", "model": "google-bert/bert-base-uncased", "protocol": "full"})])
     >>> cost.runs, 1e14 < cost.flops < 1e15, cost.cpu_hours > cost.gpu_hours
     (1, True, True)
     """
@@ -118,7 +119,7 @@ def estimate(runs: Iterable[Mapping[str, Any] | Planned], gpu: str = "a100") -> 
     description, speed = ACCELERATORS[gpu]
     count, flops, gpu_seconds, cpu_seconds = 0, 0.0, 0.0, 0.0
     unknown: set[str] = set()
-    for run in map(plan, runs):
+    for run in runs:
         cost = work(run)
         if run.config.get("model") and encoder_size(run.config["model"]) is None:
             unknown.add(run.config["model"])
@@ -128,9 +129,8 @@ def estimate(runs: Iterable[Mapping[str, Any] | Planned], gpu: str = "a100") -> 
     return Estimate(count, flops, gpu_seconds / 3600, cpu_seconds / 3600, description, tuple(sorted(unknown)))
 
 
-def work(run: Mapping[str, Any] | Planned) -> Work:
+def work(run: Planned) -> Work:
     """The work of one run."""
-    run = plan(run)
     settings = run.settings
     if run.experiment == "synthetic":
         return Work(SYNTHETIC_PASSES * 2.0 * settings.sample_rows * settings.dim**2, 0.0, False)
@@ -235,20 +235,20 @@ class Need:
     there: bool = True
 
 
-def needs(configs: Iterable[Mapping[str, Any]], data: str | Path | None = None) -> list[Need]:
-    """Models, then data sets, each once, of configurations written out in full; ``data`` as in ``load_task``.
+def needs(runs: Iterable[Planned], data: str | Path | None = None) -> list[Need]:
+    """Models, then data sets, each once, of some runs; ``data`` as in ``load_task``.
 
     A model on the hub costs one question and its small files; of a data set on the hub only the hub's answer is asked.
     """
     kinds = (("model", "model"), ("data", "task"))
-    count = Counter((kind, config[key]) for config in configs for kind, key in kinds if config.get(key))
+    count = Counter((kind, run.config[key]) for run in runs for kind, key in kinds if run.config.get(key))
     requirements = []
-    for (kind, name), runs in sorted(count.items(), key=lambda item: (item[0][0] != "model", item[0][1])):
+    for (kind, name), wanted in sorted(count.items(), key=lambda item: (item[0][0] != "model", item[0][1])):
         try:
-            requirements.append(Need(kind, name, runs, _model(name) if kind == "model" else _data(name, data)))
+            requirements.append(Need(kind, name, wanted, _model(name) if kind == "model" else _data(name, data)))
         except (InputError, DependencyError) as error:
             why = str(error).partition(f"; got {name!r}: ")
-            requirements.append(Need(kind, name, runs, why[2] or why[0], there=False))
+            requirements.append(Need(kind, name, wanted, why[2] or why[0], there=False))
     return requirements
 
 

@@ -29,7 +29,7 @@ from isonb_lab.places import EXPERIMENTS_FOLDER
 from isonb_lab.runs.inputs import differences, inputs, named
 from isonb_lab.runs.manifest import Clock, code_version, versions
 from isonb_lab.runs.record import Record, RecordError, read_record, write_record
-from isonb_lab.runs.settings import Planned, plan
+from isonb_lab.runs.settings import Planned
 from isonb_lab.runtime.locks import file_lock
 from isonb_lab.runtime.supervised import Answer, SupervisedProcess
 from isonb_lab.sweeps.gpus import claimed, visible
@@ -114,7 +114,7 @@ class Prepared:
 
 
 def prepare(
-    request: Mapping[str, Any] | Planned,
+    planned: Planned,
     out: str | Path,
     *,
     data: str | Path | None = None,
@@ -125,12 +125,12 @@ def prepare(
 ) -> Prepared:
     """The run, checked and ready to start; nothing is started or written.
 
-    ``request`` as in :func:`~isonb_lab.runs.settings.plan`. Where ``out`` holds a record of the same settings but of
+    Where ``out`` holds a record of the same settings but of
     other rows or weights, it is another run, whose id and configuration say so (``differs`` says in what).
     ``report_to`` names trackers and ``keep_predictions`` asks for a table of predictions: of fine-tuning and similarity
     runs.
     """
-    planned, folder = plan(request), Path(out).resolve()
+    folder = Path(out).resolve()
     if not next(path for path in (folder, *folder.parents) if path.exists()).is_dir():
         fail(ExecuteError, "out must be a folder, there or to be made", repr(str(out)), "Name another.")
     template = EXPERIMENTS_FOLDER / f"{planned.experiment}.md"
@@ -235,7 +235,8 @@ def _run(run: Prepared, lock: int, stop: threading.Event) -> Outcome:
         board = os.environ.get(BOARD) or run.out / "tensorboard"
         environment = {**environment, BOARD: str(Path(board) / run.run_id)}
         log = run.out / "logs" / f"{run.run_id}.log"
-        process = SupervisedProcess(run.order(), log, function=run.runner, environment=environment, locks=(lock, *gpu))
+        order = run.order()
+        process = SupervisedProcess(order, log, function=run.runner, environment=environment, locks=(lock, *gpu))
         answer = process.wait(stop)
     return _judge(run, answer, clock)
 

@@ -16,13 +16,13 @@ import hashlib
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from isonb.errors import InputError, fail, needs
-from isonb_lab.runs.settings import Planned, plan
+from isonb_lab.runs.settings import Planned
 from isonb_lab.runs.table import scan
 from isonb_lab.runtime.locks import free, run_concurrently
 from isonb_lab.sweeps.execution import ExecuteError, Prepared, earlier_outcome, execute, prepare
@@ -41,7 +41,7 @@ class SchedulerError(InputError):
 
 
 def sweep(
-    runs: Iterable[Mapping[str, Any] | Planned],
+    runs: Iterable[Planned],
     out: str | Path,
     *,
     workers: int | None = None,
@@ -51,11 +51,11 @@ def sweep(
 ) -> Report:
     """Do every run that has no complete record in ``out`` yet, and report on all of them in the order given.
 
-    Every configuration is checked before the first run starts. A run that fails, a full disk or a lost worker leaves
+    All are prepared before the first one starts. A run that fails, a full disk or a lost worker leaves
     the other runs alone. Ctrl-C ends the sweep, not the call: the report says so.
 
     Args:
-        runs: configurations, or what :func:`~isonb_lab.sweeps.grids.load_grid` gives; the same run twice is one run.
+        runs: as :func:`~isonb_lab.sweeps.grids.load_grid` gives them; the same run twice is one run.
         out: folder of records, notebooks and checkpoints.
         workers: runs side by side, by default one a GPU, without GPUs one.
         scheduler: the address of a Dask scheduler, or "local" (None is, too): processes of this machine, which listen
@@ -81,11 +81,11 @@ def sweep(
     return Report([ended.get(name) or Outcome(name, "stopped") for name in jobs])
 
 
-def status(out: str | Path, runs: Iterable[Mapping[str, Any] | Planned] | None = None) -> Status:
+def status(out: str | Path, runs: Iterable[Planned] | None = None) -> Status:
     """Where the runs of ``out`` stand; with ``runs``, those alone, and which are still to be done."""
     out = Path(out)
     records = scan(out / "records") if (out / "records").is_dir() else None
-    planned = None if runs is None else [plan(run).run_id for run in runs]
+    planned = None if runs is None else [run.run_id for run in runs]
     good = {} if records is None else records.records
     bad = {} if records is None else {damage.path.stem: damage.reason for damage in records.damaged}
     locks = sorted((out / "locks").glob("*.lock"))

@@ -36,7 +36,6 @@ from isonb.runtime.files import replace
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask
-from isonb_lab.data.reader_rows import splits_read
 from isonb_lab.data.rows import split_files
 from isonb_lab.data.sources import DATA_VARIABLE
 from isonb_lab.runs.inputs import recorded
@@ -202,12 +201,7 @@ def export_inputs(runs: Iterable[Planned], target: Path, *, data: str | None = N
         place = EMBEDDED[name].hub if name in EMBEDDED else name
         below = sorted(file for file in source.folder.rglob("*") if file.suffix in TRAVELS)
         files |= {f"models/{place}/{file.relative_to(source.folder)}": file for file in below}
-    read = {
-        (task.name, split): task
-        for run in runs
-        if "task" in run.config
-        for task, split in splits_read(run.settings, run.method.pairs_task)
-    }
+    read = {(task.name, split): task for run in runs for task, split in run.splits}
     for (name, split), task in sorted(read.items(), key=lambda entry: entry[0]):
         if isinstance(task, OwnTask):
             fix = "Gather the other tasks, each by --only, and copy this file to the same place there."

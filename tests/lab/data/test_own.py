@@ -17,7 +17,7 @@ from isonb_lab.engines.experiment import run
 from isonb_lab.runs.inputs import inputs
 from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.run_ids import run_id
-from isonb_lab.runs.settings import command, resolve
+from isonb_lab.runs.settings import command, plan, resolve
 from isonb_lab.sweeps import execution
 from isonb_lab.sweeps.cost import needs
 from isonb_lab.sweeps.execution import prepare
@@ -98,7 +98,7 @@ def test_a_file_is_understood_and_becomes_a_record(write, name, settings, meanin
     assert write is not pairs or own_task(f"{name}?kind=regression").splits == KEPT
     record = run({"task": name} | settings, progress=False)
     assert record.metrics[metric] is not None
-    assert record.manifest["data"] == inputs(record.config, None)
+    assert record.manifest["data"] == inputs(plan(record.config), None)
     assert record.manifest["data"]["task"] == own_task(name).digest
     assert command(record.config).startswith(f"isonb run --task {name} --model tiny --method none")
 
@@ -157,7 +157,7 @@ def test_a_grid_takes_files(here):
     (here / "grid.yaml").write_text("smoke: {task: [reviews.csv, ./pairs.jsonl, english_sts], method: [none, istar]}")
     planned = load_grid("grid.yaml", "smoke")
     assert {run.config["task"] for run in planned} == {"reviews.csv", "pairs.jsonl", "english_sts"}
-    result = {need.name: (need.where, need.runs) for need in needs([run.config for run in planned])}
+    result = {need.name: (need.where, need.runs) for need in needs(planned)}
     assert result["reviews.csv"] == (f"in {here.resolve() / 'reviews.csv'}", 2)
     size = task_size("reviews.csv")
     assert (size.train, size.evaluation) == (32, 8)
@@ -174,12 +174,12 @@ def test_rows_or_a_meaning_that_changed_are_another_run(here):
         ("my.yaml", lambda: meaning.write_text("data_files: reviews.csv\nmetrics: f1\n"), "other task ("),
         ("reviews.csv", lambda: reviews(here / "reviews.csv", ROWS + 1), "other train ("),
     ):
-        job = prepare(SMOKE | {"task": name}, "out")
+        job = prepare(plan(SMOKE | {"task": name}), "out")
         values = {"data": inputs(job.planned, None)}
         write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=values))
-        assert prepare(SMOKE | {"task": name}, "out").differs == ""
+        assert prepare(plan(SMOKE | {"task": name}), "out").differs == ""
         change()
-        assert prepare(SMOKE | {"task": name}, "out").differs.startswith(differs)
+        assert prepare(plan(SMOKE | {"task": name}), "out").differs.startswith(differs)
 
 
 @pytest.mark.parametrize(

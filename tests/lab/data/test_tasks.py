@@ -12,6 +12,7 @@ from isonb_lab.data.rows import load_task, split_files
 from isonb_lab.data.sources import fingerprint
 from isonb_lab.data.tasks import TASKS, TaskError, task_named
 from isonb_lab.engines.preflight import preflight
+from isonb_lab.runs.settings import plan
 
 
 def rows_of(task, n=6):
@@ -172,7 +173,7 @@ def test_the_files_of_every_part_are_looked_for(sst):
     (sst / "sst5/test.parquet").unlink()
     run = {"task": "sst2_joint", "model": "tiny", "method": "none", "protocol": "smoke"}
     with pytest.raises(SourceError, match=r"sst5/test\.parquet"):
-        preflight(run, sst)
+        preflight(plan(run), sst)
 
 
 def test_mnli_has_two_validation_sets(tmp_path):

@@ -14,6 +14,7 @@ from isonb.errors import OptionError
 from isonb_lab.engines import callbacks, finetune
 from isonb_lab.engines.callbacks import Bar, last_valid_checkpoint, seal
 from isonb_lab.engines.experiment import run
+from isonb_lab.runs.settings import plan
 from isonb_lab.runtime.progress import read_progress
 from isonb_lab.sweeps.execution import ExecuteError, prepare
 
@@ -135,4 +136,4 @@ def test_what_can_not_be_kept_is_refused_before_a_run(tmp_path, tracker):
     with pytest.raises(OptionError, match=r"report_to must be among .*tensorboard.*; got paper"):
         run(TUNED, report_to="dvclive,paper")
     with pytest.raises(ExecuteError, match="are for finetune and similarity runs; got a synthetic run"):
-        prepare({"experiment": "synthetic"}, tmp_path, keep_predictions=True)
+        prepare(plan({"experiment": "synthetic"}), tmp_path, keep_predictions=True)

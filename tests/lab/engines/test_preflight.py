@@ -14,6 +14,7 @@ from isonb_lab.data import sources
 from isonb_lab.data.tasks import TaskError
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.methods import MethodError
+from isonb_lab.runs.settings import plan
 from tests.lab import random_models
 
 SMOKE = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"}
@@ -28,11 +29,11 @@ def data(tmp_path):
 def test_all_is_well(data, tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "_file_digest", lambda *_: pytest.fail("weights were read"))
     monkeypatch.setattr(sources, "read_folder", lambda *_: pytest.fail("a whole split was read"))
-    preflight(SMOKE | {"task": "cola"}, data)
-    preflight({"task": "english_sts", "model": "tiny", "protocol": "smoke"})
-    preflight({"experiment": "synthetic", "protocol": "smoke"})
-    preflight(SMOKE | {"task": "english_span", "model": str(random_models.save("roberta", tmp_path / "roberta"))})
-    preflight(SMOKE | {"model": str(random_models.save("gpt2", tmp_path / "gpt2"))})
+    preflight(plan(SMOKE | {"task": "cola"}), data)
+    preflight(plan({"task": "english_sts", "model": "tiny", "protocol": "smoke"}))
+    preflight(plan({"experiment": "synthetic", "protocol": "smoke"}))
+    preflight(plan(SMOKE | {"task": "english_span", "model": str(random_models.save("roberta", tmp_path / "roberta"))}))
+    preflight(plan(SMOKE | {"model": str(random_models.save("gpt2", tmp_path / "gpt2"))}))
 
 
 @pytest.mark.parametrize(
@@ -51,15 +52,15 @@ def test_all_is_well(data, tmp_path, monkeypatch):
 )
 def test_what_is_wrong_with_a_configuration(changes, kind, message):
     with pytest.raises(kind, match=message):
-        preflight(SMOKE | changes)
+        preflight(plan(SMOKE | changes))
 
 
 def test_folder_of_data(data):
     cola = SMOKE | {"task": "cola"}
     with pytest.raises(SourceError, match="source must be an existing folder"):
-        preflight(cola, data / "nowhere")
+        preflight(plan(cola), data / "nowhere")
     with pytest.raises(SourceError, match=r"split 'train' must be at .*rte/train.parquet"):
-        preflight(SMOKE | {"task": "rte"}, data)
+        preflight(plan(SMOKE | {"task": "rte"}), data)
     file = data / "glue/cola/validation.parquet"
     for rows, message in (
         (ROWS[:1], "split 'validation' must have at least 2 rows; got 1"),
@@ -68,21 +69,21 @@ def test_folder_of_data(data):
     ):
         write_rows(file, rows)
         with pytest.raises(SourceError, match=message):
-            preflight(cola, data)
+            preflight(plan(cola), data)
     parquet.write_table(pyarrow.Table.from_pylist(ROWS).slice(0, 0), file)
     with pytest.raises(SourceError, match="must have at least 1 row"):
-        preflight(cola, data)
+        preflight(plan(cola), data)
     file.write_bytes(b"no parquet")
     with pytest.raises(SourceError, match=r"validation.parquet must be a readable parquet file"):
-        preflight(cola, data)
+        preflight(plan(cola), data)
 
 
 def test_precision_of_the_device(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(OptionError, match="float16 needs a GPU"):
-        preflight(SMOKE | {"precision": "float16"})
+        preflight(plan(SMOKE | {"precision": "float16"}))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "old")
     with pytest.raises(OptionError, match=r"needs a GPU that has it; got old\. Use float16"):
-        preflight(SMOKE)
+        preflight(plan(SMOKE))

@@ -5,7 +5,6 @@ import torch
 from cola import write_rows
 from sklearn.linear_model import RidgeCV
 
-from isonb_lab.data.reader_rows import splits_read
 from isonb_lab.data.rows import load_task
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.engines import finetune, readers
@@ -60,13 +59,13 @@ def test_a_second_stage_is_what_is_read_and_the_manifest_tells_of_texts_that_cha
     place = "reader.cosine.stsb_test.participation_ratio"
     assert white.metrics[place] <= 3 < plain.metrics[place]
     before = plain.manifest["data"]
-    assert before == inputs(plain.config, data)
+    assert before == inputs(plan(plain.config), data)
     write_rows(data / "squad/validation.parquet", list(load_task("english_span", split="validation", limit=39)))
-    assert differences(before, inputs(plain.config, data)).startswith("other readers (")
+    assert differences(before, inputs(plan(plain.config), data)).startswith("other readers (")
 
 
 @pytest.mark.parametrize("read_by", ["the head", "other readers"])
 def test_what_a_run_reads_is_known_before_it_and_so_can_travel(read_by):
     run = plan({"task": "cola", "model": "tiny", "readers": read_by == "other readers"})
-    splits = {(task.name, split) for task, split in splits_read(run.settings)}
+    splits = {(task.name, split) for task, split in run.splits}
     assert splits == {("cola", "train"), ("cola", "validation"), *(SPLITS if read_by == "other readers" else ())}

@@ -19,7 +19,7 @@ from isonb_lab.engines.preflight import preflight
 from isonb_lab.methods import Method, MethodError, label, method_from, methods, resolved
 from isonb_lab.methods.own import is_own
 from isonb_lab.runs.record import read_record
-from isonb_lab.runs.settings import command, resolve
+from isonb_lab.runs.settings import command, plan, resolve
 from isonb_lab.sweeps import execution
 from isonb_lab.sweeps.cost import estimate
 from isonb_lab.sweeps.execution import prepare
@@ -84,8 +84,8 @@ def test_a_method_of_ones_own_in_a_grid_through_a_sweep(here, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), *code]))
     still, moved = load_grid("grid.yaml", "smoke")
     assert [config.config["method"]["by"] for config in (still, moved)] == [0.0, 50.0]
-    assert estimate([still.config, moved.config]).runs == 2
-    report = sweep([still.config], "out", progress=False, runner="runner:record")
+    assert estimate([still, moved]).runs == 2
+    report = sweep([still], "out", progress=False, runner="runner:record")
     assert [(outcome.run_id, outcome.status, outcome.error) for outcome in report.outcomes] == [
         (still.run_id, "finished", "")
     ]
@@ -95,9 +95,9 @@ def test_a_method_of_ones_own_in_a_grid_through_a_sweep(here, monkeypatch):
     assert first.manifest["data"]["method"] == second.manifest["data"]["method"] == digest
     assert first.metrics["difference.spearman.all"] == 0  # nothing was added
     assert second.metrics["end.features.mean_cosine"] > 0.99 > first.metrics["end.features.mean_cosine"]
-    assert sweep([still.config], "out", progress=False).outcomes[0].status == "skipped"
+    assert sweep([still], "out", progress=False).outcomes[0].status == "skipped"
     (here / "mine/shift.py").write_text(SHIFT.replace("Both sides, moved", "Both sides"))
-    assert prepare(still.config, "out").differs.startswith(f"other method ({digest[:8]} then, ")
+    assert prepare(still, "out").differs.startswith(f"other method ({digest[:8]} then, ")
     (here / "mine/shift.py").unlink()
     assert label(first.config["method"]) == "mine/shift.py:Shift by=0"
     assert cli.main(["collect", "out"]) == 0
@@ -115,7 +115,7 @@ def test_a_class_of_a_file_is_a_method():
     assert label(config["method"]) == "mine/shift.py:Shift by=3"
     assert is_own("a.py")
     assert not is_own("istar")
-    preflight(config)
+    preflight(plan(config))
 
 
 def test_files_are_told_apart_and_options_are_checked(here):

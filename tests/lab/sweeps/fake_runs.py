@@ -15,9 +15,9 @@ RUNS = 20
 
 
 def config(seed):
-    from isonb_lab.runs.settings import resolve  # which the process of a run doesn't need
+    from isonb_lab.runs.settings import plan  # which the process of a run doesn't need
 
-    return resolve({"task": "english_sentiment", "protocol": "smoke", "seed": seed})
+    return plan({"task": "english_sentiment", "protocol": "smoke", "seed": seed})
 
 
 def journal(out, first):

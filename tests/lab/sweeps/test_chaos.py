@@ -77,12 +77,13 @@ def value(seed):
 SWEEP = """
 import json, signal, sys
 from pathlib import Path
+from isonb_lab.runs.settings import plan
 from isonb_lab.sweeps import execution
 from isonb_lab.sweeps.sweep import sweep
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever the shell ignores
 out, experiments, configs = sys.argv[1:]
 execution.EXPERIMENTS_FOLDER = Path(experiments)
-report = sweep(json.loads(configs), out, workers=2, retry_failed=True, progress=False)
+report = sweep(map(plan, json.loads(configs)), out, workers=2, retry_failed=True, progress=False)
 print(report, flush=True)
 sys.exit(report.exit_code)
 """

@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from isonb.errors import InputError
 from isonb.models.loading import load
 from isonb.models.locate import find
-from isonb_lab.runs.settings import resolve
+from isonb_lab.runs.settings import plan
 from isonb_lab.sweeps import cost
 
 BERT = "google-bert/bert-base-uncased"
@@ -15,7 +15,7 @@ COLA = {"task": "cola", "model": BERT, "protocol": "full"}
 
 
 def flops(**options):
-    return cost.work(resolve(COLA | options)).flops
+    return cost.work(plan(COLA | options)).flops
 
 
 def test_forward_counts_what_a_profiler_counts():
@@ -38,10 +38,10 @@ def test_sizes_in_the_table_are_the_models(name):
 def test_a_folder_is_read_and_an_unknown_model_said(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert cost.encoder_size(str(find("tiny").folder)) == cost.EncoderSize(4, 128, 512)
-    result = cost.estimate([COLA | {"model": "nobody/nothing"}])
+    result = cost.estimate([plan(COLA | {"model": "nobody/nothing"})])
     assert result.assumed == ("nobody/nothing",)
     assert "nobody/nothing" in str(result)
-    assert result.flops == cost.estimate([COLA]).flops
+    assert result.flops == cost.estimate([plan(COLA)]).flops
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_methods_cost_what_they_add():
 
 
 def test_estimates_add_up_and_say_what_they_are():
-    two = cost.estimate([COLA, COLA | {"seed": 1}])
-    first = cost.estimate([resolve(COLA)])
+    two = cost.estimate([plan(COLA), plan(COLA | {"seed": 1})])
+    first = cost.estimate([plan(COLA)])
     assert two.runs == 2
     assert two.gpu_hours == pytest.approx(2 * first.gpu_hours)
     assert cost.estimate([]).cpu_hours == 0
-    assert cost.estimate([{"experiment": "synthetic"}]).flops > 1e11
+    assert cost.estimate([plan({"experiment": "synthetic"})]).flops > 1e11
     with pytest.raises(InputError, match="the GPU must be one of"):
-        cost.estimate([COLA], "abacus")
+        cost.estimate([plan(COLA)], "abacus")

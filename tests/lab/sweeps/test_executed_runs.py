@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from waiting import gone, until
 
 from isonb_lab.runs.record import read_record
-from isonb_lab.runs.settings import resolve
+from isonb_lab.runs.settings import plan, resolve
 from isonb_lab.sweeps import execution
 from isonb_lab.sweeps.execution import _disk_refused, execute, prepare
 from isonb_lab.sweeps.gpus import claimed, visible
@@ -75,28 +75,28 @@ def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
     """
     template(report, WRITE)
     out = tmp_path / "out"
-    outcome = execute(prepare(CONFIG, out, data=tmp_path))
+    outcome = execute(prepare(plan(CONFIG), out, data=tmp_path))
     assert (outcome.status, outcome.error, outcome.damaged) == ("finished", "", "")
     assert read_record(out / "records" / f"{outcome.run_id}.json").config == CONFIG  # through a kernel, unchanged
     work = str(out / "work" / outcome.run_id)
     assert str([sys.executable, os.getcwd(), "1", str(tmp_path), work]) in outputs(out, outcome.run_id)
     assert sorted(path.name for path in (out / "notebooks").iterdir()) == [f"{outcome.run_id}.ipynb"]
     assert not Path(work).exists()
-    assert execute(prepare(CONFIG, out)).status == "skipped"
+    assert execute(prepare(plan(CONFIG), out)).status == "skipped"
 
 
 def test_a_run_that_raises_leaves_a_failed_record_and_the_traceback(template, tmp_path):
     template("from isonb.errors import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
-    outcome = execute(prepare(CONFIG, tmp_path / "out"))
+    outcome = execute(prepare(plan(CONFIG), tmp_path / "out"))
     assert (outcome.status, outcome.error) == ("failed", "OptionError: rank must be 2; got 3. Fix it.")
     record = read_record(tmp_path / "out" / "records" / f"{outcome.run_id}.json")
     assert (record.status, record.error, record.config) == ("failed", outcome.error, CONFIG)
     assert {"code", "seconds", "seed", "started", "versions"} <= set(record.manifest)
     notebook = (tmp_path / "out" / "notebooks" / f"{outcome.run_id}.ipynb").read_text()
     assert "Traceback" in notebook
-    assert execute(prepare(CONFIG, tmp_path / "out")).status == "failed before"
+    assert execute(prepare(plan(CONFIG), tmp_path / "out")).status == "failed before"
     template(WRITE, "raise ValueError('no picture')")
-    again = execute(prepare(CONFIG, tmp_path / "out", retry_failed=True))
+    again = execute(prepare(plan(CONFIG), tmp_path / "out", retry_failed=True))
     assert (again.status, again.error) == ("finished", "after its record was written, ValueError: no picture")
 
 
@@ -112,7 +112,7 @@ FULL = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
 )
 def test_a_full_disk_and_a_kernel_that_dies(template, tmp_path, cells, status, text):
     template(*cells)
-    outcome = execute(prepare(CONFIG, tmp_path / "out"))
+    outcome = execute(prepare(plan(CONFIG), tmp_path / "out"))
     assert (outcome.status, text in outcome.error) == (status, True)
     assert len(list((tmp_path / "out" / "records").iterdir())) == (status == "failed")
 
@@ -133,7 +133,7 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
     monkeypatch.setenv("TMPDIR", str(temporary))
     threading.Thread(target=lambda: until((out / "pids").exists) and stop.set()).start()
     template(SLEEP)
-    outcome = execute(prepare(CONFIG, out), stop=stop)
+    outcome = execute(prepare(plan(CONFIG), out), stop=stop)
     assert outcome.status == "stopped"
     assert all(gone(int(pid)) for pid in (out / "pids").read_text().split())
     assert not (out / "records").exists()
@@ -148,7 +148,7 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
 )
 @pytest.mark.slow
 def test_each_template_runs_through(config, tmp_path):
-    outcome = execute(prepare(config | {"protocol": "smoke"}, tmp_path))
+    outcome = execute(prepare(plan(config | {"protocol": "smoke"}), tmp_path))
     assert (outcome.status, outcome.error) == ("finished", "")
     record = read_record(tmp_path / "records" / f"{outcome.run_id}.json")
     assert record.metrics

@@ -35,26 +35,26 @@ def record(run):
 
 
 def test_same_rows_under_another_path_are_one_record(data, tmp_path):
-    first = prepare(COLA, tmp_path / "out", data=data)
+    first = prepare(plan(COLA), tmp_path / "out", data=data)
     assert earlier_outcome(first) is None
     record(first)
-    again = prepare(COLA, tmp_path / "out", data=shutil.copytree(data, tmp_path / "copy"))
+    again = prepare(plan(COLA), tmp_path / "out", data=shutil.copytree(data, tmp_path / "copy"))
     assert (again.run_id, again.differs, earlier_outcome(again).status) == (first.run_id, "", "skipped")
     assert first.run_id == plan(COLA).run_id
 
 
 def test_other_rows_are_another_run(data, tmp_path):
-    first = prepare(COLA, tmp_path / "out", data=data)
+    first = prepare(plan(COLA), tmp_path / "out", data=data)
     record(first)
-    other = prepare(COLA, tmp_path / "out", data=save_cola(tmp_path / "other", word="Phrase"))
+    other = prepare(plan(COLA), tmp_path / "out", data=save_cola(tmp_path / "other", word="Phrase"))
     assert re.fullmatch(r"other train \(\w{8} then, \w{8} now\), validation \(\w{8} then, \w{8} now\)", other.differs)
     assert other.planned.config == first.planned.config | {"inputs": other.planned.config["inputs"]}
     assert "-inputs-" in other.run_id
     assert earlier_outcome(other) is None
     record(other)
-    assert earlier_outcome(prepare(COLA, tmp_path / "out", data=tmp_path / "other")).run_id == other.run_id
-    assert earlier_outcome(prepare(COLA, tmp_path / "out", data=data)).run_id == first.run_id
-    report = sweep([COLA], tmp_path / "out", data=tmp_path / "other", progress=False)
+    assert earlier_outcome(prepare(plan(COLA), tmp_path / "out", data=tmp_path / "other")).run_id == other.run_id
+    assert earlier_outcome(prepare(plan(COLA), tmp_path / "out", data=data)).run_id == first.run_id
+    report = sweep([plan(COLA)], tmp_path / "out", data=tmp_path / "other", progress=False)
     assert [(outcome.run_id, outcome.status) for outcome in report.outcomes] == [(other.run_id, "skipped")]
     assert execute(first).run_id == first.run_id
 
@@ -64,38 +64,38 @@ def test_overwritten_weights_are_another_run(tmp_path, monkeypatch):
     random_models.save("bert", tmp_path / "mybert")
     task = {"task": "english_sts", "protocol": "smoke"}
     names = ("mybert", "./mybert", "mybert/")
-    jobs = [prepare(task | {"model": name}, "out") for name in names]
+    jobs = [prepare(plan(task | {"model": name}), "out") for name in names]
     assert len({job.run_id for job in jobs}) == 1
     record(jobs[0])
     file = tmp_path / "mybert" / "model.safetensors"
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    other = prepare(task | {"model": "./mybert"}, "out")
+    other = prepare(plan(task | {"model": "./mybert"}), "out")
     assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
     file.write_bytes(content)
-    assert earlier_outcome(prepare(task | {"model": "mybert"}, "out")).status == "skipped"
+    assert earlier_outcome(prepare(plan(task | {"model": "mybert"}), "out")).status == "skipped"
     file.unlink()
     with pytest.raises(ModelError, match="no safetensors weights"):
-        prepare(task | {"model": "mybert"}, "out")
+        prepare(plan(task | {"model": "mybert"}), "out")
 
 
 def test_a_record_that_says_nothing_of_its_inputs_stands(data, tmp_path):
-    job = prepare(COLA, tmp_path / "out", data=data)
+    job = prepare(plan(COLA), tmp_path / "out", data=data)
     write_record(job.record.parent, Record(job.planned.config, {"matthews": 0.5}))
-    assert earlier_outcome(prepare(COLA, tmp_path / "out", data=data)).status == "skipped"
+    assert earlier_outcome(prepare(plan(COLA), tmp_path / "out", data=data)).status == "skipped"
 
 
 def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("isonb_lab.data.sources._answer", lambda hub_id: None)
     monkeypatch.setattr("datasets.load_dataset", lambda *args, **options: 1 / 0)
-    record(job := prepare(COLA, tmp_path / "out", data=data))
-    assert earlier_outcome(prepare(COLA, tmp_path / "out", data="hub")).run_id == job.run_id
+    record(job := prepare(plan(COLA), tmp_path / "out", data=data))
+    assert earlier_outcome(prepare(plan(COLA), tmp_path / "out", data="hub")).run_id == job.run_id
     with pytest.raises(SourceError, match="must be an existing folder"):
-        prepare(COLA, tmp_path / "out", data=tmp_path / "nowhere")
+        prepare(plan(COLA), tmp_path / "out", data=tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="the split 'train' must be at"):
-        prepare(COLA, tmp_path / "out", data=tmp_path / "empty")
+        prepare(plan(COLA), tmp_path / "out", data=tmp_path / "empty")
 
 
 def test_a_run_checks_the_rows_it_is_named_by():
@@ -107,7 +107,7 @@ def test_a_run_checks_the_rows_it_is_named_by():
 def test_rows_or_weights_that_cannot_be_had_are_no_result(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     run = {"task": "english_sentiment", "protocol": "smoke"}
-    outcome = execute(prepare(run, tmp_path / "out", runner="fake_runs:no_rows"))
+    outcome = execute(prepare(plan(run), tmp_path / "out", runner="fake_runs:no_rows"))
     assert outcome.status == "not recorded"
     assert outcome.error.startswith("SourceError: ")
     assert not list((tmp_path / "out").glob("records/*"))

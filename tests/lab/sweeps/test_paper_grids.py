@@ -124,7 +124,7 @@ def stand_ins(tmp_path_factory):
 
 def test_the_grid_needs_the_papers_models_by_their_ids(stand_ins, monkeypatch):
     monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
-    expected = cost.needs(configs("shrink_the_longest", "paper"), stand_ins / "data")
+    expected = cost.needs(runs("shrink_the_longest", "paper"), stand_ins / "data")
     assert {need.name for need in expected if need.kind == "model"} == set(IDS)
     assert all(need.there for need in expected)
 
