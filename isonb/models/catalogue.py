@@ -10,7 +10,6 @@ import functools
 import hashlib
 import importlib.util
 import json
-import math
 import os
 import re
 import stat
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from isonb.errors import DependencyError, InputError, fail
 from isonb.models.module_list import module_folders
+from isonb.runtime.machine import memory
 
 CACHE_VARIABLE = "ISONB_CACHE"
 MODELS_VARIABLE = "ISONB_MODELS"
@@ -235,14 +235,6 @@ def _ends(tokenizer: Path, size: int, modified: int) -> bool:
         ).returncode in (0, 1)
     except subprocess.TimeoutExpired:
         return False
-
-
-def memory() -> float:
-    """Bytes of memory; infinite where the system doesn't say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return math.inf
 
 
 def _digest_of(file: Path) -> str:

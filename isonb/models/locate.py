@@ -76,12 +76,12 @@ def fingerprint_now(name: str) -> str:
 
     Raises :class:`ModelError` for a folder without weights and for a hub that doesn't answer.
     """
-    if name in EMBEDDED:
-        embedded_folder(EMBEDDED[name])
     place = place_of(name)
     if place is None:
         return str(_asked(name).sha)
     folder, commit = place
+    if name in EMBEDDED:
+        embedded_folder(EMBEDDED[name])
     return commit or fingerprint(folder)
 
 

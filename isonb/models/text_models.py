@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from isonb.models.catalogue import INDEX, WHOLE, memory
+from isonb.models.catalogue import INDEX, WHOLE
 from isonb.models.module_list import read_json
+from isonb.runtime.machine import memory
 
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
 SIZES = ("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings")

@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.tree import DecisionTreeClassifier
 
+from isonb_lab.data import sources
 from isonb_lab.data import tasks as shipped
 
 suite = functools.cache(recipe.suite)  # rows are only read here
@@ -80,7 +81,7 @@ def test_no_cheap_way_to_the_answer(task):
 def test_the_rows_that_ship_are_those_of_the_recipe(task, split):
     reference = shipped.TASKS[f"english_{task}"]
     assert reference.splits == SPLITS
-    assert shipped.generated_rows(reference.name, split).to_pylist() == [
+    assert sources.generated_rows(reference, split).to_pylist() == [
         {column: row[column] for column in reference.columns} for row in suite(task, split)
     ]
 

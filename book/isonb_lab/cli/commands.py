@@ -69,11 +69,12 @@ def planned_run(options: argparse.Namespace) -> Planned:
 
 def _run(options: argparse.Namespace) -> int:
     limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
-    planned, out = planned_run(options), Path(options.out)
-    run = prepare(planned, out, retry_failed=options.retry_failed, **_inputs_and_outputs(options))
+    common, out = _common(options), Path(options.out)
+    planned = planned_run(options)
+    run = prepare(planned, out, **common)
     if earlier_outcome(run) is None:
         run = replace(run, planned=preflight(run.planned, run.data))
-    print(title(planned.config), flush=True)
+    print(title(planned), flush=True)
     if run.differs:
         usual = out / "records" / f"{planned.run_id}.json"
         print(f"inputs    {run.differs} than in {usual}: this is another run", flush=True)
@@ -104,13 +105,10 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if broken(limits, record.metrics) else 0
 
 
-def _inputs_and_outputs(options: argparse.Namespace) -> dict[str, Any]:
-    """Where rows come from, and what is kept beside records; a tracker that isn't there is refused at once."""
-    if options.report_to:
-        from isonb_lab.engines.callbacks import Reports
-
-        Reports(options.report_to)
-    return {"data": options.data, "report_to": options.report_to, "keep_predictions": options.predictions}
+def _common(options: argparse.Namespace) -> dict[str, Any]:
+    """What a run and a sweep say alike: where rows come from, and what is kept beside records."""
+    outputs = {"report_to": options.report_to, "keep_predictions": options.predictions}
+    return {"data": options.data, "retry_failed": options.retry_failed, **outputs}
 
 
 def _place_in_method(log: Path, config: Mapping[str, Any]) -> str:
@@ -125,8 +123,8 @@ def _place_in_method(log: Path, config: Mapping[str, Any]) -> str:
 
 def _sweep(options: argparse.Namespace) -> int:
     grid = load_grid(options.grid, options.size)
-    common = _inputs_and_outputs(options)
-    prepared = [prepare(run, options.out, retry_failed=options.retry_failed, **common) for run in grid]
+    common = _common(options)
+    prepared = [prepare(run, options.out, **common) for run in grid]
     print(about_grid(options.grid))
     for differs, count in Counter(run.differs for run in prepared if run.differs).items():
         print(f"inputs    {count} runs of {differs} than in the records there: other runs")
@@ -148,7 +146,7 @@ def _sweep(options: argparse.Namespace) -> int:
     if not options.yes and not _agreed(cost, options):
         return 0
     how = {"workers": options.workers, "scheduler": options.scheduler, **common}
-    report = sweep([run.planned for run in prepared], options.out, retry_failed=options.retry_failed, **how)
+    report = sweep([run.planned for run in prepared], options.out, **how)
     print(f"{report}\nnext      isonb collect {options.out}, isonb compare {options.out}")
     return report.exit_code
 

@@ -68,22 +68,21 @@ def run_plan(options: argparse.Namespace) -> int:
 def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     """The matched control of a run beside it: its score if it is in ``out``, else the command that makes it."""
     from isonb_lab.cli.summary import scores
-    from isonb_lab.methods import control_of, label
+    from isonb_lab.methods import TUNING
     from isonb_lab.runs.record import read_record
-    from isonb_lab.runs.settings import method_flags, plan
+    from isonb_lab.runs.settings import method_flags
 
-    if run.config.get("method", {"name": "none"})["name"] == "none":
+    if run.method.name == "none":
         return []
-    method = control_of(run.config)
-    control = plan({**run.config, "method": method})
+    control = run.control
     path = out / "records" / f"{control.run_id}.json"
-    name = label(control.config["method"])
     if not path.is_file():
-        options = [option for option in method if option != "name"]
-        return [f"control   {name}, not in {out}: the same with {method_flags(method, options)}"]
+        method = control.config["method"]
+        flags = method_flags(method, [option for option in TUNING if option in method])
+        return [f"control   {control.label}, not in {out}: the same with {flags}"]
     values = {metric: value for metric, value, _ in scores(read_record(path))}
     lines = [f"{metric} {values[metric]:.4f}" for metric, _, _ in scores(record) if values.get(metric) is not None]
-    return [f"control   {name}: {', '.join(lines)}; isonb compare {out} judges it over seeds"]
+    return [f"control   {control.label}: {', '.join(lines)}; isonb compare {out} judges it over seeds"]
 
 
 def _condition(word: str) -> tuple[str, Any]:

@@ -19,21 +19,22 @@ from isonb_lab.methods import label, plain_value
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import metrics_of
 from isonb_lab.runs.run_ids import canonical
+from isonb_lab.runs.settings import Planned
 from isonb_lab.runtime.progress import read_progress
 
 LOOK_EVERY = 0.5  # seconds
 NOT_SETTINGS = ("experiment", "model", "task", "method", "seed")
 
 
-def title(config: Mapping[str, Any]) -> str:
+def title(run: Planned) -> str:
     """A run in one line: task, model, method, seed.
 
-    >>> title({"experiment": "finetune", "task": "cola", "model": "minilm", "method": {"name": "none"}, "seed": 1})
-    'cola, minilm, none, seed 1'
+    >>> title(plan({"task": "cola", "model": "minilm", "seed": 1})), title(plan({"experiment": "synthetic"}))
+    ('cola, minilm, none, seed 1', 'synthetic, seed 0')
     """
-    if "method" not in config:
-        return f"{config['experiment']}, seed {config['seed']}"
-    return f"{config['task']}, {config['model']}, {label(config['method'])}, seed {config['seed']}"
+    settings = run.settings
+    what = "synthetic" if run.experiment == "synthetic" else f"{settings.task}, {settings.model}, {run.label}"
+    return f"{what}, seed {settings.seed}"
 
 
 def scores(record: Record) -> list[tuple[str, float | None, float | None]]:

@@ -11,8 +11,8 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote, unquote
@@ -23,7 +23,7 @@ from isonb.runtime.tables import READERS, SourceError, read_file
 from isonb_lab.data import own_columns
 from isonb_lab.data.own_columns import METRICS, ColumnSpec
 from isonb_lab.data.own_files import EVALUATION, TRAINING, read_place
-from isonb_lab.data.sources import sample
+from isonb_lab.data.sources import State, file_state, sample
 from isonb_lab.data.task import FINE_TUNED, Task, TaskError, TaskSize
 
 KEYS = tuple(key.name for key in fields(ColumnSpec))
@@ -32,7 +32,6 @@ YAML = (".yaml", ".yml")
 LETTERS = 4.5  # a token of English
 SHARE = 0.2  # of the rows, which is kept for validation where the data name no such split
 Places = tuple[tuple[str, Path], ...]  # split ("" where nobody named it), file or folder
-State = tuple[tuple[str, int, int], ...]  # names, sizes and times of files: they are read again only when one changes
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ class OwnTask(Task):
     place: str = ""
     notes: tuple[str, ...] = ()
     state: State = ()
-    tables: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def digest(self) -> str:
@@ -107,11 +105,6 @@ def own_task(name: str) -> OwnTask:
     spec = ColumnSpec(**(described | options_of(name)))
     state = tuple(entry for _, path in places for entry in _state(path))
     return _task_of(spelled(name), spec, places, state)
-
-
-def file_state(files: Iterable[Path]) -> State:
-    """The :data:`State` of some files."""
-    return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
 
 
 def _state(place: Path) -> State:

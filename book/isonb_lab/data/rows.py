@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,8 @@ from typing import Any
 from isonb.errors import fail, in_one_line
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
-from isonb_lab.data.own import OwnTask, State, file_state
-from isonb_lab.data.task import Part
-from isonb_lab.data.tasks import GENERATED, Task, TaskError, generated_rows, task_named
-
-PEEK = 16  # rows of a file whose values are looked at
+from isonb_lab.data.task import Selection, Task, TaskError
+from isonb_lab.data.tasks import task_named
 
 
 def load_task(
@@ -42,24 +39,6 @@ def load_task(
     """
     task = task_named(name)
     split = task.splits[0] if split is None else split
-    _check_request(task, split, limit, seed)
-    return read_rows(task, rows_folder([(task, split)], source), split, limit, seed)
-
-
-def rows_folder(splits: Iterable[tuple[Task, str]], source: str | Path | None) -> Path | None:
-    """The folder that the splits of hub tasks are read from (:func:`~isonb_lab.data.sources.data_folder`); None: none."""
-    return sources.data_folder(source) if any(task.hub for task, _ in splits) else None
-
-
-def read_rows(task: Task, folder: Path | None, split: str, limit: int | None = None, seed: int = 0) -> Any:
-    """The rows of :func:`load_task`, from a data folder; None: from the hub, if they are the hub's."""
-    table = _read(task, folder, split)
-    if len(table) == 0:
-        fail(SourceError, f"{task.name}, split {split!r} must have rows", "none", "Copy or make the split again.")
-    return conform(task, f"{task.name}, split {split!r}", table, sources.sample(len(table), limit, seed))
-
-
-def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None:
     if split not in task.splits:
         fix = f"Choose one of these. {task.note}".strip()
         fail(TaskError, f"the split of {task.name} must be one of {', '.join(task.splits)}", repr(split), fix)
@@ -67,87 +46,26 @@ def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None
         fail(TaskError, "limit must be an integer of at least 1, or None", repr(limit), "None takes all rows.")
     if not isinstance(seed, int):
         fail(TaskError, "seed must be an integer", repr(seed), "Try 0.")
+    selection = Selection(task, split, limit, seed)
+    return read_rows(selection, sources.rows_folder([selection], source))
 
 
-def _read(task: Task, folder: Path | None, split: str) -> Any:
-    import pyarrow  # type: ignore[import-untyped,unused-ignore]
-
-    if isinstance(task, OwnTask):
-        return task.tables[split]
-    if task.name in GENERATED:
-        return generated_rows(task.name, split)
-    if parts := task.parts.get(split):
-        return pyarrow.concat_tables([_read_part(part, folder, task.columns) for part in parts])
-    if folder is not None:
-        return sources.read_folder(folder, task.folder, split)
-    return sources.read_hub(str(task.hub), task.config, split)
+def read_rows(selection: Selection, folder: Path | None) -> Any:
+    """The rows of :func:`load_task`, from a data folder; None: from the hub, if they are the hub's."""
+    table = sources.read_table(selection.task, selection.split, folder)
+    if len(table) == 0:
+        fail(SourceError, f"{selection} must have rows", "none", "Copy or make the split again.")
+    chosen = sources.sample(len(table), selection.limit, selection.seed)
+    return conform(selection.task, str(selection), table, chosen)
 
 
-def _read_part(part: Part, folder: Path | None, columns: Sequence[str]) -> Any:
-    """The rows of a part, its columns named as those of the whole; the target is the last."""
-    import pyarrow
-
-    task = task_named(part.task)
-    table, (*inputs, target) = _read(task, folder, part.split), task.columns
-    labels = table[target].to_pylist()
-    rows = [row for row, label in enumerate(labels) if part.labels is None or label in part.labels]
-    labels = labels if part.labels is None else [part.labels.get(label) for label in labels]
-    values = [*(table[name].cast(pyarrow.string()) for name in inputs), pyarrow.array(labels)]
-    return pyarrow.table(values, names=list(columns)).take(rows)
-
-
-def split_files(task: Task, folder: Path, split: str) -> list[Path]:
-    """The files below a data folder that a split of a hub's task is read from.
-
-    Raises :class:`~isonb.runtime.tables.SourceError` where one is missing.
-    """
-    parts = [(task_named(part.task), part.split) for part in task.parts.get(split, ())]
-    return [file for of, name in parts or [(task, split)] for file in sources.parquet_files(folder, of.folder, name)]
-
-
-def find_rows(splits: Sequence[tuple[Task, str]], source: str | Path | None) -> Path | None:
-    """The :func:`rows_folder` of some splits, of which each is there, in it or on the hub; none is read.
-
-    Raises :class:`~isonb.runtime.tables.SourceError` for the first that is nowhere.
-    """
-    folder = rows_folder(splits, source)
-    of_hub = [(task, split) for task, split in splits if task.hub]
-    if folder is None:
-        for hub in dict.fromkeys(str(task.hub) for task, _ in of_hub):
-            sources.place_on_hub(hub)
-    else:
-        for task, split in of_hub:
-            split_files(task, folder, split)
-    return folder
-
-
-def files_state(splits: Iterable[tuple[Task, str]], folder: Path | None) -> State:
-    """Names, sizes and times of the files of rows: what is read again only when one of them has changed."""
-    state: State = ()
-    for task, split in splits:
-        if isinstance(task, OwnTask):
-            state += (*task.state, (task.digest, 0, 0))
-        elif task.hub and folder is not None:
-            state += file_state(split_files(task, folder, split))
-    return state
-
-
-def count_rows(task: Task, folder: Path | None, split: str) -> int:
-    """How many rows a split has, at least one; its columns and first values are checked, as by :func:`conform`."""
-    if not task.hub or folder is None or split in task.parts:
-        return len(read_rows(task, folder, split))
-    table, rows = sources.peek_folder(folder, task.folder, split, PEEK)
-    check_count(task, split, rows, 1)
-    conform(task, f"{task.name}, split {split!r}", table, list(range(len(table))))
-    return rows
-
-
-def check_count(task: Task, split: str, rows: int, least: int) -> None:
-    """Raise :class:`~isonb.runtime.tables.SourceError` for a split of less than the ``least`` rows."""
-    if rows < least:
-        fail(
-            SourceError, f"{task.name}, split {split!r} must have at least {least} rows", rows, "Copy the split again."
-        )
+def count_rows(selection: Selection, folder: Path | None, least: int = 1) -> int:
+    """How many rows a split has, at least so many; its columns and first values are checked, as by :func:`conform`."""
+    table, count = sources.first_rows(selection.task, selection.split, folder)
+    if count < least:
+        fail(SourceError, f"{selection} must have at least {least} rows", count, "Copy the split again.")
+    conform(selection.task, str(selection), table, list(range(len(table))))
+    return count
 
 
 def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:

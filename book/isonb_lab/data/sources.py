@@ -1,6 +1,6 @@
 """Where the rows of a task come from: a folder in the hub's layout, the hub itself, or a generator of ours.
 
-Each reader gives an Arrow table and knows nothing of tasks; :mod:`isonb_lab.data.tasks` checks the columns afterwards.
+Each reader gives an Arrow table; :mod:`isonb_lab.data.rows` checks the columns afterwards.
 A folder holds ``<data set>/<split>.parquet`` (or the hub's ``<split>-00000-of-00001.parquet`` shards).
 """
 
@@ -12,15 +12,19 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from isonb.errors import fail, in_one_line
 from isonb.runtime.tables import SourceError
+from isonb_lab.data.task import Part, Selection, Task
 
 DATA_VARIABLE = "ISONB_DATA"
 HUB = "hub"
+PEEK = 16  # rows of a file whose values are looked at
+State = tuple[tuple[str, int, int], ...]  # names, sizes and times of files: they are read again only when one changes
 
 
 def data_folder(source: str | Path | None) -> Path | None:
@@ -40,6 +44,91 @@ def data_folder(source: str | Path | None) -> Path | None:
         fix = f"Correct the path, or pass source={HUB!r} to download."
         fail(SourceError, f"{what} must be an existing folder", repr(str(named)), fix)
     return folder.resolve()
+
+
+def rows_folder(selections: Iterable[Selection], source: str | Path | None) -> Path | None:
+    """The :func:`data_folder` of some rows; None, too, where none of them are the hub's."""
+    return data_folder(source) if any(rows.task.hub for rows in selections) else None
+
+
+def find_rows(selections: Iterable[Selection], folder: Path | None) -> None:
+    """Raise :class:`SourceError` for rows that are neither in the data folder nor, where there is none, on the hub."""
+    of_hub = [rows for rows in selections if rows.task.hub]
+    if folder is not None:
+        for rows in of_hub:
+            split_files(rows.task, rows.split, folder)
+        return
+    for hub in dict.fromkeys(str(rows.task.hub) for rows in of_hub):
+        place_on_hub(hub)
+
+
+def split_files(task: Task, split: str, folder: Path) -> list[Path]:
+    """The files below a data folder that a split of a hub's task is read from.
+
+    Raises :class:`SourceError` where one is missing.
+    """
+    parts = [(part.task.folder, part.split) for part in task.parts.get(split, ())] or [(task.folder, split)]
+    return [file for data_set, name in parts for file in parquet_files(folder, data_set, name)]
+
+
+def files_state(selections: Iterable[Selection], folder: Path | None) -> State:
+    """The :data:`State` of the files in a data folder that rows are read from."""
+    if folder is None:
+        return ()
+    read = [rows for rows in selections if rows.task.hub]
+    return file_state(file for rows in read for file in split_files(rows.task, rows.split, folder))
+
+
+def file_state(files: Iterable[Path]) -> State:
+    """The :data:`State` of some files."""
+    return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
+
+
+def read_table(task: Task, split: str, folder: Path | None) -> Any:
+    """The Arrow table of a split: of one's own, generated, from a data folder, or without one from the hub."""
+    from pyarrow import concat_tables  # type: ignore[import-untyped,unused-ignore]
+
+    if task.tables:
+        return task.tables[split]
+    if task.hub is None:
+        return generated_rows(task, split)
+    if parts := task.parts.get(split):
+        return concat_tables([_read_part(part, task.columns, folder) for part in parts])
+    if folder is not None:
+        return read_folder(folder, task.folder, split)
+    return read_hub(task.hub, task.config, split)
+
+
+def _read_part(part: Part, columns: Sequence[str], folder: Path | None) -> Any:
+    """The rows of a part, its columns named as those of the whole; the target is the last."""
+    import pyarrow
+
+    table, (*inputs, target) = read_table(part.task, part.split, folder), part.task.columns
+    labels = table[target].to_pylist()
+    rows = [row for row, label in enumerate(labels) if part.labels is None or label in part.labels]
+    labels = labels if part.labels is None else [part.labels.get(label) for label in labels]
+    values = [*(table[name].cast(pyarrow.string()) for name in inputs), pyarrow.array(labels)]
+    return pyarrow.table(values, names=list(columns)).take(rows)
+
+
+def first_rows(task: Task, split: str, folder: Path | None) -> tuple[Any, int]:
+    """The first rows of a split and how many it has in all; only of files in a data folder the others aren't read."""
+    if task.hub and folder is not None and split not in task.parts:
+        return peek_folder(folder, task.folder, split, PEEK)
+    table = read_table(task, split, folder)
+    return table, len(table)
+
+
+@cache  # a run reads its rows several times, and a chapter makes many runs
+def generated_rows(task: Task, split: str) -> Any:
+    """The Arrow table of one split of a task of controlled English, which ships with the lab."""
+    from pyarrow import compute, parquet
+
+    # english_sts: the same pairs as english_similarity, to be scored by cosine without training
+    home = "similarity" if task.name == "english_sts" else task.name.removeprefix("english_")
+    selection = (compute.field("task") == home) & (compute.field("split") == split)
+    file = Path(__file__).with_name("english.parquet")
+    return parquet.read_table(file, columns=list(task.columns), filters=selection)
 
 
 def read_folder(root: Path, data_set: str, split: str) -> Any:

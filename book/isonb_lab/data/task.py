@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from isonb.errors import InputError
 
@@ -31,7 +32,7 @@ class TaskSize:
 class Part:
     """A split of another task. ``labels``: what its labels are called in the whole; rows with another are left out."""
 
-    task: str
+    task: Task
     split: str
     labels: Mapping[int, int] | None = None
 
@@ -43,7 +44,7 @@ class Task:
     ``kind`` is classification (int target, ``labels`` by number), regression (float target), span (SQuAD answers) or
     similarity (unsupervised: cosine against a float target). The first of ``metrics`` is the main one. ``folder`` is
     the place below a data folder; ``subsets`` are those that the STS protocols average over. ``parts``: by split, the
-    splits of other tasks that it is made of, one after the other.
+    splits of other tasks that it is made of, one after the other. ``tables``: by split, the rows of one's own files.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Task:
     note: str = ""
     size: TaskSize = TaskSize()
     parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict, hash=False)
+    tables: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,3 +78,17 @@ class Task:
     def outputs(self) -> int:
         """Numbers a head must give: one a label, start and end of a span, or one."""
         return {"classification": len(self.labels), "span": 2}.get(self.kind, 1)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rows of a split: all, or so many drawn by a seed (:func:`isonb_lab.data.sources.sample`)."""
+
+    task: Task
+    split: str
+    limit: int | None = None
+    seed: int = 0
+
+    def __str__(self) -> str:
+        """As errors name it."""
+        return f"{self.task.name}, split {self.split!r}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +22,10 @@ from isonb.options import nearest, shown
 from isonb_lab.data import own
 from isonb_lab.data.task import KINDS, Part, Task, TaskError, TaskSize
 
-__all__ = ["GENERATED", "KINDS", "TASKS", "Task", "TaskError", "generated_rows", "task_named"]
+__all__ = ["GENERATED", "KINDS", "TASKS", "Task", "TaskError", "task_named"]
 __all__ += ["task_size", "task_spelled"]
 
 HERE = Path(__file__).parent
-
-# By task and split, where it is made of others' splits: where the hub names one otherwise, and where a score rests on
-# more rows. SST-2 has 872 validation rows, which know an accuracy to 1.4 points. The sentences of SST-5's test set that
-# aren't neutral are SST-2's own test set, and their labels are public. MNLI has two validation splits.
-PARTS: dict[str, dict[str, tuple[Part, ...]]] = {
-    "sst2_joint": {
-        "train": (Part("sst2", "train"),),
-        "validation": (Part("sst2", "validation"), Part("sst5", "test", {0: 0, 1: 0, 3: 1, 4: 1})),
-    },
-    "mnli": {"validation": (Part("mnli", "validation_matched"),)},
-    "mnli_mm": {"train": (Part("mnli", "train"),), "validation": (Part("mnli", "validation_mismatched"),)},
-}
 
 
 def _task(row: Mapping[str, str]) -> Task:
@@ -45,12 +33,28 @@ def _task(row: Mapping[str, str]) -> Task:
     lists: dict[str, Any] = {name: tuple(row[name].split()) for name in list_columns}
     lists["labels"] = tuple(filter(None, row["labels"].split(";")))
     plain: dict[str, Any] = {name: row[name] for name in ("name", "kind", "target", "folder", "note")}
-    plain |= {"hub": row["hub"] or None, "config": row["config"] or None, "parts": PARTS.get(row["name"], {})}
+    plain |= {"hub": row["hub"] or None, "config": row["config"] or None}
     return Task(**plain, **lists, size=TaskSize(int(row["train"]), int(row["evaluation"]), float(row["tokens"])))
 
 
 with (HERE / "tasks.csv").open(encoding="utf-8", newline="") as file:
     TASKS: dict[str, Task] = {row["name"]: _task(row) for row in csv.DictReader(file)}
+
+# By task and split, where it is made of others' splits: where the hub names one otherwise, and where a score rests on
+# more rows. SST-2 has 872 validation rows, which know an accuracy to 1.4 points. The sentences of SST-5's test set that
+# aren't neutral are SST-2's own test set, and their labels are public. MNLI has two validation splits.
+PARTS: dict[str, dict[str, tuple[Part, ...]]] = {
+    "sst2_joint": {
+        "train": (Part(TASKS["sst2"], "train"),),
+        "validation": (Part(TASKS["sst2"], "validation"), Part(TASKS["sst5"], "test", {0: 0, 1: 0, 3: 1, 4: 1})),
+    },
+    "mnli": {"validation": (Part(TASKS["mnli"], "validation_matched"),)},
+    "mnli_mm": {
+        "train": (Part(TASKS["mnli"], "train"),),
+        "validation": (Part(TASKS["mnli"], "validation_mismatched"),),
+    },
+}
+TASKS |= {name: replace(TASKS[name], parts=parts) for name, parts in PARTS.items()}
 GENERATED = {name: task for name, task in TASKS.items() if task.hub is None}
 
 
@@ -87,14 +91,3 @@ def task_size(name: str) -> TaskSize:
         return task_named(name).size
     except InputError:
         return TaskSize()
-
-
-@cache  # a run reads its rows several times, and a chapter makes many runs
-def generated_rows(name: str, split: str) -> Any:
-    """The Arrow table of one split of a task of :data:`GENERATED`."""
-    from pyarrow import compute, parquet  # type: ignore[import-untyped,unused-ignore]
-
-    # english_sts: the same pairs as english_similarity, to be scored by cosine without training
-    home = "similarity" if name == "english_sts" else name.removeprefix("english_")
-    selection = (compute.field("task") == home) & (compute.field("split") == split)
-    return parquet.read_table(HERE / "english.parquet", columns=list(GENERATED[name].columns), filters=selection)

@@ -7,6 +7,7 @@ integrations of transformers.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import shutil
@@ -111,6 +112,18 @@ class Bar(TrainerCallback):  # type: ignore[misc]
             self.bar.close()
 
 
+@functools.cache  # a sweep asks for each of its runs
+def check_trackers(names: str) -> list[str]:
+    """The trackers of :class:`Reports`, by name; raises as that."""
+    requested = [name.strip() for name in names.split(",") if name.strip()]
+    for name in requested:
+        if name not in INTEGRATION_TO_CALLBACK:
+            fail(OptionError, f"report_to must be among {', '.join(INTEGRATION_TO_CALLBACK)}", name, "Name these.")
+        if name not in get_available_reporting_integrations():
+            fail(OptionError, "a tracker must be installed", f"report_to {name}", f"pip install {name}.")
+    return requested
+
+
 class Reports(TrainerCallback):  # type: ignore[misc]
     """The Trainer's callbacks for these trackers, which stay open until the run has its final scores.
 
@@ -119,13 +132,7 @@ class Reports(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, names: str) -> None:
-        requested = [name.strip() for name in names.split(",") if name.strip()]
-        for name in requested:
-            if name not in INTEGRATION_TO_CALLBACK:
-                fail(OptionError, f"report_to must be among {', '.join(INTEGRATION_TO_CALLBACK)}", name, "Name these.")
-            if name not in get_available_reporting_integrations():
-                fail(OptionError, "a tracker must be installed", f"report_to {name}", f"pip install {name}.")
-        self.trackers = [kind() for kind in get_reporting_integration_callbacks(requested)]
+        self.trackers = [kind() for kind in get_reporting_integration_callbacks(check_trackers(names))]
         self.now: tuple[Any, ...] = ()
 
     def _tell(self, event: str, **values: Any) -> None:

@@ -17,7 +17,7 @@ from transformers import set_seed
 
 from isonb.losses.istar import ShrinkageCovariance
 from isonb.models.loading import load_for_training
-from isonb_lab.data.rows import rows_folder
+from isonb_lab.data.sources import rows_folder
 from isonb_lab.encoders.lower_layers import first_layers, trained_above
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.engines.callbacks import Reports
@@ -97,7 +97,8 @@ def prepare(request: Mapping[str, Any] | Planned, data: str | Path | None, progr
         first_layers(encoder, settings.layers)
     if settings.train_layers is not None:
         encoder, lower = trained_above(encoder, settings.train_layers)
-    rows = RunRows.read(settings, method.pairs_task, rows_folder(planned.splits, data))
+    folder = rows_folder(planned.selections.values(), data)
+    rows = RunRows.read(planned.selections, folder, settings.holdout)
     splits = {name: Split.tokenized(task, split, settings, encoder) for name, split in rows.splits.items()}
     if lower is not None:
         for split in splits.values():

@@ -8,10 +8,13 @@ from typing import Any
 
 from isonb.errors import OptionError, fail
 from isonb.models import catalogue, locate
-from isonb_lab.data.rows import check_count, count_rows, find_rows
-from isonb_lab.data.tasks import Task, TaskError
+from isonb_lab.data.rows import count_rows
+from isonb_lab.data.sources import find_rows, rows_folder
+from isonb_lab.data.task import Task, TaskError
 from isonb_lab.methods import Method
 from isonb_lab.runs.settings import FINE_TUNING, Planned
+
+SCORED = ("validation", "rows")  # of a run's rows, those whose predictions are compared
 
 
 def preflight(run: Planned, data: str | Path | None = None) -> Planned:
@@ -30,14 +33,12 @@ def preflight(run: Planned, data: str | Path | None = None) -> Planned:
     if run.checked:
         return run
     if run.experiment == "synthetic":
-        from isonb_lab.engines.synthetic import check_sizes
-
-        check_sizes(run.settings)
         return replace(run, checked=True)
     settings, tuned = run.settings, run.experiment in FINE_TUNING
-    splits = run.splits
-    task, _ = splits[0]
-    folder = find_rows(splits, data)
+    selections = run.selections
+    task = run.task
+    folder = rows_folder(selections.values(), data)
+    find_rows(selections.values(), folder)
     model = locate.find(settings.model)
     if tuned or not run.method.post_hoc:
         run.method.layer(int(model.config.hidden_size))
@@ -48,16 +49,13 @@ def preflight(run: Planned, data: str | Path | None = None) -> Planned:
             got = f"{settings.batch_size} and {settings.accumulation}"
             fail(OptionError, "batch_size must be a multiple of accumulation", got, "Change one of them.")
         _check_precision(settings.precision)
-    counts = [count_rows(part, folder, split) for part, split in splits]
-    rows = dict(zip(task.used_splits, counts, strict=False))  # the task's own come first
+    rows = {name: count_rows(selection, folder, 2 if name in SCORED else 1) for name, selection in selections.items()}
     if tuned:
         count = min(rows["train"], settings.train_examples or rows["train"])
         if count - round(settings.holdout * count) < settings.batch_size:
             must = f"{task.name} must leave at least one batch of {settings.batch_size} rows to train on"
             fix = "Lower batch_size or holdout, or raise train_examples."
             fail(TaskError, must, f"{count} rows, holdout {settings.holdout}", fix)
-    scored = task.used_splits[-1]
-    check_count(task, scored, rows[scored], 2)
     return replace(run, checked=True)
 
 

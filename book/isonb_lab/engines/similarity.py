@@ -26,7 +26,7 @@ from isonb.measures.spectrum import singular_values
 from isonb.models.loading import Encoder, load
 from isonb.points import mean_pool
 from isonb_lab.data.labelled_pairs import LabelledPairs
-from isonb_lab.data.rows import rows_folder
+from isonb_lab.data.sources import rows_folder
 from isonb_lab.data.sts import Gold, gains, pair_cosine, scores
 from isonb_lab.encoders.vectors import (
     Pool,
@@ -83,7 +83,7 @@ def run(
     clock, reports = Clock(), Reports(report_to)
     planned = preflight(plan(request), data)
     task, settings = planned.task, planned.settings
-    read = RunRows.read(settings, planned.method.pairs_task, rows_folder(planned.splits, data))
+    read = RunRows.read(planned.selections, rows_folder(planned.selections.values(), data))
     rows = read.splits["rows"]
     texts, *places = distinct(*(list(rows[column]) for column in task.inputs))
     gold = Gold([float(value) for value in rows[task.target]], list(rows["subset"]) if task.subsets else None)

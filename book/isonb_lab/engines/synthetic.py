@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.errors import OptionError, fail
 from isonb.measures.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
 from isonb.streaming.moments import Moments
 from isonb.streaming.traces import squared_traces
@@ -25,36 +24,6 @@ from isonb_lab.runs.settings import Planned, SyntheticSettings, plan
 
 AT_ONCE = 8192  # points measured together
 Series = dict[str, list[tuple[float, float | None]]]
-
-
-def check_sizes(settings: SyntheticSettings) -> tuple[list[int], list[float]]:
-    """Sizes and shrinkage weights as numbers.
-
-    Raises :class:`~isonb.errors.OptionError` for text that isn't numbers rising inside their range, and when the
-    points don't suffice for samples that share none.
-    """
-    sizes = [int(size) for size in _numbers(settings.sizes, "sizes", 4, 10**8)]
-    if settings.sizes != " ".join(map(str, sizes)):
-        fail(OptionError, "sizes of a synthetic run must be whole numbers", repr(settings.sizes), "Drop the fractions.")
-    zetas = _numbers(settings.zetas, "zetas", 0, 1)
-    needed = settings.shrinkage_rows + sum(size * settings.samples(size) for size in sizes)
-    if needed > settings.sample_rows:
-        fix = "Lower shrinkage_rows, size_rows, repeats or the largest size."
-        fail(OptionError, f"sample_rows must hold S and all samples, {needed} points", settings.sample_rows, fix)
-    return sizes, zetas
-
-
-def _numbers(text: str, name: str, low: float, high: float) -> list[float]:
-    """The numbers of a text, which has one spelling only, so that a run has one id."""
-    try:
-        values = [float(word) for word in text.split()]
-    except ValueError:
-        values = []
-    rising = values == sorted(set(values)) and values and low <= values[0] and values[-1] <= high
-    if not rising or text != " ".join(f"{number:.10g}" for number in values):
-        invariant = f"{name} of a synthetic run must be numbers in {low:g}..{high:g}, rising, separated by one space"
-        fail(OptionError, invariant, repr(text), "An example: '16 700 5000' or '0 0.5 1'.")
-    return values
 
 
 def run(
@@ -76,7 +45,7 @@ def run(
 
     clock, planned = Clock(), plan(request)
     settings: SyntheticSettings = planned.settings
-    sizes, zetas = check_sizes(settings)
+    sizes, zetas = settings.sample_sizes, settings.weights
     device = "cuda" if torch.cuda.is_available() else "cpu"
     points = Points(settings.spectrum, settings.tail, settings.dim, settings.seed, device)
     everything, series = Moments(), Series()

@@ -18,19 +18,18 @@ from isonb.errors import InputError, fail
 from isonb.models.catalogue import ModelError
 from isonb.models.locate import fingerprint_now, is_folder
 from isonb.runtime.tables import SourceError
-from isonb_lab.data.labelled_pairs import LabelledPairs, pairs_task
-from isonb_lab.data.own import OwnTask, State
-from isonb_lab.data.reader_rows import ReaderRows
-from isonb_lab.data.rows import files_state, read_rows, rows_folder
-from isonb_lab.data.sources import fingerprint, sample
-from isonb_lab.data.tasks import Task, task_named
+from isonb_lab.data.labelled_pairs import LabelledPairs
+from isonb_lab.data.own import OwnTask
+from isonb_lab.data.reader_rows import READERS, ReaderRows
+from isonb_lab.data.rows import read_rows
+from isonb_lab.data.sources import State, files_state, fingerprint, rows_folder, sample
+from isonb_lab.data.task import Selection, Task
 from isonb_lab.methods import Method
 from isonb_lab.runs.manifest import Clock, manifest
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.run_ids import canonical
-from isonb_lab.runs.settings import Planned, SimilaritySettings
+from isonb_lab.runs.settings import Planned
 
-ROWS = ("task", "train_examples", "eval_examples", "sample_seed", "holdout", "readers")  # what rows depend on
 SHORT = 8  # digits of a fingerprint in words
 
 
@@ -47,21 +46,20 @@ class RunRows:
     readers: ReaderRows | None = None
 
     @classmethod
-    def read(cls, settings: Any, pairs: str | None, folder: Path | None) -> RunRows:
-        """From a data folder or the hub, as :func:`~isonb_lab.data.rows.load_task`; ``pairs`` is the name of a task."""
-        task, seed = task_named(settings.task), settings.sample_seed
-        learned = None
-        if pairs is not None:
-            learned = pairs_task(pairs), read_rows(pairs_task(pairs), folder, "train")
-        if isinstance(settings, SimilaritySettings):
-            return cls({"rows": read_rows(task, folder, task.splits[0], settings.eval_examples, seed)}, learned)
-        train = read_rows(task, folder, "train", settings.train_examples, seed)
-        splits = {"train": train, "validation": read_rows(task, folder, "validation", settings.eval_examples, seed)}
-        if (count := round(settings.holdout * len(train))) > 0:
-            away = sorted(sample(len(train), count, seed + 1))
-            splits["train"] = train.select(sorted({*range(len(train))} - {*away}))
-            splits["held"] = train.select(away)
-        return cls(splits, learned, ReaderRows.read(folder) if settings.readers else None)
+    def read(cls, selections: Mapping[str, Selection], folder: Path | None, holdout: float = 0.0) -> RunRows:
+        """Those of ``Planned.selections``, from a data folder or the hub; raises as ``load_task``.
+
+        The share ``holdout`` of the training rows is held out.
+        """
+        rows = {name: read_rows(selection, folder) for name, selection in selections.items()}
+        splits: dict[str, Any] = {name: rows[name] for name in ("train", "validation", "rows") if name in rows}
+        if "train" in rows and (count := round(holdout * len(rows["train"]))) > 0:
+            train = rows["train"]
+            away = sorted(sample(len(train), count, selections["train"].seed + 1))
+            stay = sorted({*range(len(train))} - {*away})
+            splits |= {"train": train.select(stay), "held": train.select(away)}
+        pairs = (selections["pairs"].task, rows["pairs"]) if "pairs" in rows else None
+        return cls(splits, pairs, ReaderRows.of(rows) if READERS.keys() <= rows.keys() else None)
 
     def labelled_pairs(self) -> LabelledPairs | None:
         """The pairs, as methods learn from them."""
@@ -82,12 +80,14 @@ def inputs(run: Planned, data: str | Path | None) -> dict[str, str]:
     """
     if run.experiment == "synthetic":
         return {}
-    splits, settings = run.splits, run.settings
-    folder = rows_folder(splits, data)
+    selections = run.selections
+    folder = rows_folder(selections.values(), data)
+    state = files_state(selections.values(), folder)
+    settings = run.settings
     prints = own_files(run.task, run.method)
     try:
-        alone = type(settings)(**{name: getattr(settings, name) for name in ROWS if hasattr(settings, name)})
-        prints |= _fingerprints(alone, run.method.pairs_task, folder, files_state(splits, folder))
+        holdout = getattr(settings, "holdout", 0.0)
+        prints |= _fingerprints(tuple(selections.items()), folder, holdout, state)
     except SourceError:
         if folder is not None:
             raise
@@ -100,9 +100,11 @@ def inputs(run: Planned, data: str | Path | None) -> dict[str, str]:
 
 
 @functools.lru_cache(maxsize=128)
-def _fingerprints(settings: Any, pairs: str | None, folder: Path | None, state: State) -> dict[str, str]:
+def _fingerprints(
+    selections: tuple[tuple[str, Selection], ...], folder: Path | None, holdout: float, state: State
+) -> dict[str, str]:
     """The fingerprints of the rows; ``state`` is that of the files they are read from."""
-    return RunRows.read(settings, pairs, folder).fingerprints()
+    return RunRows.read(dict(selections), folder, holdout).fingerprints()
 
 
 def own_files(task: Task, method: Method) -> dict[str, str]:

@@ -24,10 +24,11 @@ from typing import Any
 from isonb.errors import OptionError, fail
 from isonb.models.locate import spelled
 from isonb.options import Options, build, declared, describe, known_name, option, shown
-from isonb_lab.data import reader_rows
 from isonb_lab.data.labelled_pairs import pairs_task
+from isonb_lab.data.reader_rows import READERS
+from isonb_lab.data.task import Selection
 from isonb_lab.data.tasks import Task, task_named, task_spelled
-from isonb_lab.methods import Method, method_class, plain_value
+from isonb_lab.methods import Method, control_of, label, method_class, plain_value
 from isonb_lab.runs.protocols import PROTOCOLS, protocol_of, start
 from isonb_lab.runs.run_ids import run_id
 
@@ -119,8 +120,44 @@ class SyntheticSettings(Options):
     repeats: int = option(5, "disjoint samples of each size, at least", low=1, high=1000)
     size_rows: int = option(10_000, "points each size is given, for small samples in many repeats", low=4, high=10**8)
 
+    def __post_init__(self) -> None:
+        """Refuses sizes and weights that aren't numbers rising in their range, and too few points for all samples."""
+        super().__post_init__()
+        _check_rising(self.sizes, "sizes", 4, 10**8)
+        _check_rising(self.zetas, "zetas", 0, 1)
+        if self.sizes != " ".join(map(str, self.sample_sizes)):
+            must = "sizes of a synthetic run must be whole numbers"
+            fail(OptionError, must, repr(self.sizes), "Drop the fractions.")
+        needed = self.shrinkage_rows + sum(size * self.samples(size) for size in self.sample_sizes)
+        if needed > self.sample_rows:
+            fix = "Lower shrinkage_rows, size_rows, repeats or the largest size."
+            fail(OptionError, f"sample_rows must hold S and all samples, {needed} points", self.sample_rows, fix)
+
+    @property
+    def sample_sizes(self) -> list[int]:
+        """The sizes as numbers."""
+        return [int(float(size)) for size in self.sizes.split()]
+
+    @property
+    def weights(self) -> list[float]:
+        """The shrinkage weights as numbers."""
+        return [float(weight) for weight in self.zetas.split()]
+
     def samples(self, size: int) -> int:
+        """How many samples of a size are drawn."""
         return max(self.repeats, self.size_rows // size)
+
+
+def _check_rising(text: str, name: str, low: float, high: float) -> None:
+    """Refuse what isn't the one spelling of rising numbers, so that a run has one id."""
+    try:
+        values = [float(word) for word in text.split()]
+    except ValueError:
+        values = []
+    rising = values == sorted(set(values)) and values and low <= values[0] and values[-1] <= high
+    if not rising or text != " ".join(f"{number:.10g}" for number in values):
+        must = f"{name} of a synthetic run must be numbers in {low:g}..{high:g}, rising, separated by one space"
+        fail(OptionError, must, repr(text), "An example: '16 700 5000' or '0 0.5 1'.")
 
 
 EXPERIMENTS: dict[str, type[Options]] = {
@@ -167,20 +204,37 @@ class Planned:
         return method_class(options.pop("name"))(**options)
 
     @property
+    def label(self) -> str:
+        """The method and its options that aren't at their defaults."""
+        return label(self.config["method"])
+
+    @property
+    def control(self) -> Planned:
+        """The run of its matched control."""
+        return plan({**self.config, "method": control_of(self.config)})
+
+    @property
     def task(self) -> Task:
         """The task as it is now: the files of one's own may change. A synthetic run has none."""
         return task_named(self.settings.task)
 
     @property
-    def splits(self) -> list[tuple[Task, str]]:
-        """The splits that it reads: those of its task, of other readers, and the pairs that its method learns from."""
+    def selections(self) -> dict[str, Selection]:
+        """The rows that it reads: ``train`` and ``validation`` of its task, or in similarity ``rows``.
+
+        And, where there are some, the ``pairs`` that its method learns from before, and those of :data:`READERS`.
+        """
         if self.experiment == "synthetic":
-            return []
-        task, pairs = self.task, self.method.pairs_task
-        splits = [(task, split) for split in task.used_splits]
-        if getattr(self.settings, "readers", False):
-            splits += [(task_named(name), split) for name, split in reader_rows.SPLITS]
-        return splits if pairs is None else [*splits, (pairs_task(pairs), "train")]
+            return {}
+        task, settings = self.task, self.settings
+        if self.experiment == "similarity":
+            rows = {"rows": Selection(task, task.splits[0], settings.eval_examples, settings.sample_seed)}
+        else:
+            limits = {"train": settings.train_examples, "validation": settings.eval_examples}
+            rows = {name: Selection(task, name, limit, settings.sample_seed) for name, limit in limits.items()}
+        if (pairs := self.method.pairs_task) is not None:
+            rows["pairs"] = Selection(pairs_task(pairs), "train")
+        return rows | READERS if getattr(settings, "readers", False) else rows
 
     def with_inputs(self, word: str) -> Planned:
         """The same run of other rows or weights, with the word that tells them."""

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from isonb.models.catalogue import memory
+from isonb.runtime.machine import memory
 
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:

@@ -28,7 +28,6 @@ from isonb.models.catalogue import EMBEDDED
 from isonb.models.locate import find
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask
-from isonb_lab.data.rows import split_files
 from isonb_lab.data.tasks import task_named, task_size
 from isonb_lab.methods import Method
 from isonb_lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, SimilaritySettings
@@ -269,5 +268,5 @@ def _data(name: str, data: str | Path | None) -> str:
     if folder is None:
         return sources.place_on_hub(str(task.hub))
     for split in task.used_splits:
-        split_files(task, folder, split)
+        sources.split_files(task, split, folder)
     return f"in {folder / task.folder}"

@@ -127,8 +127,8 @@ def prepare(
 
     Where ``out`` holds a record of the same settings but of
     other rows or weights, it is another run, whose id and configuration say so (``differs`` says in what).
-    ``report_to`` names trackers and ``keep_predictions`` asks for a table of predictions: of fine-tuning and similarity
-    runs.
+    ``report_to`` names trackers, which must be there, and ``keep_predictions`` asks for a table of predictions: of
+    fine-tuning and similarity runs.
     """
     folder = Path(out).resolve()
     if not next(path for path in (folder, *folder.parents) if path.exists()).is_dir():
@@ -139,6 +139,10 @@ def prepare(
     if (report_to or keep_predictions) and planned.experiment not in KEEPING:
         must = f"trackers and predictions are for {' and '.join(KEEPING)} runs"
         fail(ExecuteError, must, f"a {planned.experiment} run", "Leave report_to and predictions out.")
+    if report_to:
+        from isonb_lab.engines.callbacks import check_trackers
+
+        check_trackers(report_to)
     where = None if data is None else str(data_folder(data) or data)
     run = Prepared(planned, folder, template, where, retry_failed, runner)
     return _told_apart(replace(run, report_to=report_to, keep_predictions=keep_predictions))

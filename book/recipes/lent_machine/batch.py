@@ -36,7 +36,6 @@ from isonb.runtime.files import replace
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import sources
 from isonb_lab.data.own import OwnTask
-from isonb_lab.data.rows import split_files
 from isonb_lab.data.sources import DATA_VARIABLE
 from isonb_lab.runs.inputs import recorded
 from isonb_lab.runs.manifest import Clock
@@ -201,7 +200,7 @@ def export_inputs(runs: Iterable[Planned], target: Path, *, data: str | None = N
         place = EMBEDDED[name].hub if name in EMBEDDED else name
         below = sorted(file for file in source.folder.rglob("*") if file.suffix in TRAVELS)
         files |= {f"models/{place}/{file.relative_to(source.folder)}": file for file in below}
-    read = {(task.name, split): task for run in runs for task, split in run.splits}
+    read = {(rows.task.name, rows.split): rows.task for run in runs for rows in run.selections.values()}
     for (name, split), task in sorted(read.items(), key=lambda entry: entry[0]):
         if isinstance(task, OwnTask):
             fix = "Gather the other tasks, each by --only, and copy this file to the same place there."
@@ -211,7 +210,7 @@ def export_inputs(runs: Iterable[Planned], target: Path, *, data: str | None = N
         if (root := sources.data_folder(data)) is None:
             got = f"those of {name} on the hub"
             fail(SourceError, "rows must lie in a folder to travel", got, "Name it by --data.")
-        files |= {f"data/{file.relative_to(root)}": file for file in split_files(task, root, split)}
+        files |= {f"data/{file.relative_to(root)}": file for file in sources.split_files(task, split, root)}
     replace(target, _zipped(files))
 
 

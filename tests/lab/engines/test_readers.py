@@ -67,5 +67,5 @@ def test_a_second_stage_is_what_is_read_and_the_manifest_tells_of_texts_that_cha
 @pytest.mark.parametrize("read_by", ["the head", "other readers"])
 def test_what_a_run_reads_is_known_before_it_and_so_can_travel(read_by):
     run = plan({"task": "cola", "model": "tiny", "readers": read_by == "other readers"})
-    splits = {(task.name, split) for task, split in run.splits}
+    splits = {(rows.task.name, rows.split) for rows in run.selections.values()}
     assert splits == {("cola", "train"), ("cola", "validation"), *(SPLITS if read_by == "other readers" else ())}

@@ -191,7 +191,7 @@ def test_a_task_with_subsets(monkeypatch):
     kind = dataclasses.replace(tasks.TASKS["english_sts"], name="subsets_sts", subsets=("even", "odd"))
     for registry in (tasks.TASKS, tasks.GENERATED):
         monkeypatch.setitem(registry, kind.name, kind)
-    monkeypatch.setattr("isonb_lab.data.rows.generated_rows", lambda *_: pyarrow.Table.from_pylist(rows))
+    monkeypatch.setattr("isonb_lab.data.sources.generated_rows", lambda *_: pyarrow.Table.from_pylist(rows))
     outcome = run(task="subsets_sts", method="zero_mean").metrics
     parts = [outcome["subset.even.spearman"], outcome["subset.odd.spearman"]]
     assert outcome["spearman.mean"] == pytest.approx(sum(parts) / 2)
