@@ -8,8 +8,8 @@ from pyarrow import parquet
 from isonb.models.locate import find
 from isonb.runtime.tables import SourceError
 from isonb_lab.data import scores, sources, tasks
-from isonb_lab.data.rows import load_task, split_files
-from isonb_lab.data.sources import fingerprint
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.sources import fingerprint, split_files
 from isonb_lab.data.tasks import TASKS, TaskError, task_named
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.runs.settings import plan
@@ -168,7 +168,7 @@ def test_sst2_is_judged_on_its_validation_set_and_the_test_sentences_that_are_no
 
 
 def test_the_files_of_every_part_are_looked_for(sst):
-    files = split_files(task_named("sst2_joint"), sst, "validation")
+    files = split_files(task_named("sst2_joint"), "validation", sst)
     assert [str(file.relative_to(sst)) for file in files] == ["glue/sst2/validation.parquet", "sst5/test.parquet"]
     (sst / "sst5/test.parquet").unlink()
     run = {"task": "sst2_joint", "model": "tiny", "method": "none", "protocol": "smoke"}
