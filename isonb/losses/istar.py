@@ -169,6 +169,10 @@ class ShrinkageCovariance:
     def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> None:
         """Go on with the covariance of :meth:`state_dict`."""
         self._cov, self._moments = None, None
+        names = ("cov", *STATE)
+        if state_dict and not state_dict.keys() >= {*names}:
+            must = f"a saved ShrinkageCovariance must have {', '.join(names)}"
+            fail(InputError, must, ", ".join(state_dict), "An older isonb saved it: begin the training anew.")
         if state_dict:
             self._cov, self._moments = state_dict["cov"], Moments.from_state(*(state_dict[name] for name in STATE))
 

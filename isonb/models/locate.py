@@ -26,7 +26,7 @@ TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sent
 class Source:
     """A model that can be loaded. ``folder`` holds configuration and tokenizer; :meth:`weights` makes sure of the rest.
 
-    ``commit`` is that of a hub model, None for a folder; ``missing`` are files of weights still on the hub.
+    ``commit`` is that of a hub model, None for a folder; ``files`` are those on the hub where it was found there.
     """
 
     name: str
@@ -34,7 +34,12 @@ class Source:
     commit: str | None
     config: Any
     tokenizer: Any
-    missing: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Files of weights still on the hub."""
+        return tuple(catalogue.weight_names(self.folder, self.files)) if self.files else ()
 
     @property
     def max_length(self) -> int:
@@ -47,8 +52,7 @@ class Source:
             embedded_folder(EMBEDDED[self.name])
         if self.commit is None:
             return fingerprint(self.folder)
-        if self.missing:
-            _download(self.name, self.commit, self.missing)
+        _download(self.name, self.commit, self.missing)
         return self.commit
 
 
@@ -64,25 +68,33 @@ def find(name: str | Path) -> Source:
     ('bert', 512, None)
     """
     place = place_of(name)
-    if place is None:
-        return _on_hub(str(name))
-    if why := lacks(place[0]):
-        reject(name, f"{place[0]} {why}")
-    return _read(str(name), *place)
+    folder, commit, files = _on_hub(str(name)) if place is None else (*place, ())
+    if why := lacks(folder, files or None):
+        reject(name, f"{'its repository' if files else folder} {why}")
+    try:
+        return Source(str(name), folder, commit, read_config(folder), read_tokenizer(folder), files)
+    except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
+        reject(name, in_one_line(error), error)
 
 
-def fingerprint_now(name: str) -> str:
+def fingerprint_now(name: str) -> str | None:
     """The commit or fingerprint of the model that ``name`` stands for now; nothing is downloaded.
 
-    Raises :class:`ModelError` for a folder without weights and for a hub that doesn't answer.
+    None where only the hub may have it and doesn't answer. Raises :class:`ModelError` for a folder without weights.
     """
-    place = place_of(name)
-    if place is None:
-        return str(_asked(name).sha)
-    folder, commit = place
-    if name in EMBEDDED:
-        embedded_folder(EMBEDDED[name])
-    return commit or fingerprint(folder)
+    on_hub = _folder(name) is None and _hub_id(name)
+    try:
+        place = place_of(name)
+        if place is None:
+            return str(_asked(name).sha)
+        folder, commit = place
+        if name in EMBEDDED:
+            embedded_folder(EMBEDDED[name])
+        return commit or fingerprint(folder)
+    except ModelError:
+        if on_hub:
+            return None
+        raise
 
 
 def spelled(name: str) -> str:
@@ -95,11 +107,6 @@ def spelled(name: str) -> str:
     if plain == name or _folder(name) is None:
         return name
     return f"./{plain}" if plain in EMBEDDED else plain
-
-
-def is_folder(name: str) -> bool:
-    """Whether a name means a folder, there or not, and nothing on the hub."""
-    return _folder(name) is not None or not _hub_id(name)
 
 
 def place_of(name: str | Path) -> tuple[Path, str | None] | None:
@@ -199,13 +206,6 @@ def lacks(folder: Path, files: Collection[str] | None = None) -> str:
     return "" if set(TOKENIZERS).intersection(files) else f"has no tokenizer ({', '.join(TOKENIZERS)})"
 
 
-def _read(name: str, folder: Path, commit: str | None, missing: tuple[str, ...] = ()) -> Source:
-    try:
-        return Source(name, folder, commit, read_config(folder), read_tokenizer(folder), missing)
-    except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
-        reject(name, in_one_line(error), error)
-
-
 def _asked(hub_id: str) -> Any:
     """What the hub says of a model: its commit and its files."""
     from huggingface_hub import HfApi, constants
@@ -223,17 +223,15 @@ def _asked(hub_id: str) -> Any:
         reject(hub_id, f"{why}. {fix}.", error)
 
 
-def _on_hub(hub_id: str) -> Source:
-    """Configuration, tokenizer and the list of the weights downloaded, the weights seen to be there."""
+def _on_hub(hub_id: str) -> tuple[Path, str, tuple[str, ...]]:
+    """The folder of the files of data, which are downloaded, its commit, and the names of all files on the hub."""
     info = _asked(hub_id)
-    files = [file.rfilename for file in info.siblings or () if "/" not in file.rfilename]
+    files = tuple(file.rfilename for file in info.siblings or () if "/" not in file.rfilename)
     if "config.json" not in files:
         reject(hub_id, "its repository has no config.json")
     folder = _download(hub_id, None, ("config.json",))  # by the name asked for, which the cache then knows
     _download(hub_id, folder.name, [name for name in files if name.endswith((".json", ".txt", ".model"))])
-    if why := lacks(folder, files):
-        reject(hub_id, f"its repository {why}")
-    return _read(hub_id, folder, folder.name, tuple(catalogue.weight_names(folder, files)))
+    return folder, folder.name, files
 
 
 def _list_on_hub(hub_id: str) -> bool:

@@ -69,9 +69,15 @@ def planned_run(options: argparse.Namespace) -> Planned:
 
 def _run(options: argparse.Namespace) -> int:
     limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
-    common, out = _common(options), Path(options.out)
-    planned = planned_run(options)
-    run = prepare(planned, out, **common)
+    planned, out = planned_run(options), Path(options.out)
+    run = prepare(
+        planned,
+        out,
+        data=options.data,
+        retry_failed=options.retry_failed,
+        report_to=options.report_to,
+        keep_predictions=options.predictions,
+    )
     if earlier_outcome(run) is None:
         run = replace(run, planned=preflight(run.planned, run.data))
     print(title(planned), flush=True)
@@ -105,12 +111,6 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if broken(limits, record.metrics) else 0
 
 
-def _common(options: argparse.Namespace) -> dict[str, Any]:
-    """What a run and a sweep say alike: where rows come from, and what is kept beside records."""
-    outputs = {"report_to": options.report_to, "keep_predictions": options.predictions}
-    return {"data": options.data, "retry_failed": options.retry_failed, **outputs}
-
-
 def _place_in_method(log: Path, config: Mapping[str, Any]) -> str:
     """The last line of a user's own file that the traceback in the log names, as a line to print, or nothing."""
     method = str(config.get("method", {}).get("name", "")).rpartition(":")[0]
@@ -123,7 +123,8 @@ def _place_in_method(log: Path, config: Mapping[str, Any]) -> str:
 
 def _sweep(options: argparse.Namespace) -> int:
     grid = load_grid(options.grid, options.size)
-    common = _common(options)
+    outputs = {"report_to": options.report_to, "keep_predictions": options.predictions}
+    common = {"data": options.data, "retry_failed": options.retry_failed, **outputs}
     prepared = [prepare(run, options.out, **common) for run in grid]
     print(about_grid(options.grid))
     for differs, count in Counter(run.differs for run in prepared if run.differs).items():

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.errors import InputError, fail
-from isonb.models.catalogue import ModelError
-from isonb.models.locate import fingerprint_now, is_folder
+from isonb.models.locate import fingerprint_now
 from isonb.runtime.tables import SourceError
 from isonb_lab.data.labelled_pairs import LabelledPairs
 from isonb_lab.data.own import OwnTask
@@ -91,11 +90,8 @@ def inputs(run: Planned, data: str | Path | None) -> dict[str, str]:
     except SourceError:
         if folder is not None:
             raise
-    try:
-        prints["model"] = fingerprint_now(settings.model)
-    except ModelError:
-        if is_folder(settings.model):
-            raise
+    if model := fingerprint_now(settings.model):
+        prints["model"] = model
     return prints
 
 
