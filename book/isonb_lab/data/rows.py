@@ -62,9 +62,10 @@ def read_rows(selection: Selection, folder: Path | None) -> Any:
 def count_rows(selection: Selection, folder: Path | None, least: int = 1) -> int:
     """How many rows a split has, at least so many; its columns and first values are checked, as by :func:`conform`."""
     table, count = sources.first_rows(selection.task, selection.split, folder)
+    if count:
+        conform(selection.task, str(selection), table, list(range(len(table))))
     if count < least:
         fail(SourceError, f"{selection} must have at least {least} rows", count, "Copy the split again.")
-    conform(selection.task, str(selection), table, list(range(len(table))))
     return count
 
 

@@ -71,7 +71,7 @@ def test_folder_of_data(data):
         with pytest.raises(SourceError, match=message):
             preflight(plan(cola), data)
     parquet.write_table(pyarrow.Table.from_pylist(ROWS).slice(0, 0), file)
-    with pytest.raises(SourceError, match="must have at least 1 row"):
+    with pytest.raises(SourceError, match="must have at least 2 rows; got 0"):
         preflight(plan(cola), data)
     file.write_bytes(b"no parquet")
     with pytest.raises(SourceError, match=r"validation.parquet must be a readable parquet file"):
