@@ -29,6 +29,7 @@ NOT_SETTINGS = ("experiment", "model", "task", "method", "seed")
 def title(run: Planned) -> str:
     """A run in one line: task, model, method, seed.
 
+    >>> from isonb_lab.runs.settings import plan
     >>> title(plan({"task": "cola", "model": "minilm", "seed": 1})), title(plan({"experiment": "synthetic"}))
     ('cola, minilm, none, seed 1', 'synthetic, seed 0')
     """

@@ -97,7 +97,7 @@ def test_a_method_of_ones_own_in_a_grid_through_a_sweep(here, monkeypatch):
     assert second.metrics["end.features.mean_cosine"] > 0.99 > first.metrics["end.features.mean_cosine"]
     assert sweep([still], "out", progress=False).outcomes[0].status == "skipped"
     (here / "mine/shift.py").write_text(SHIFT.replace("Both sides, moved", "Both sides"))
-    assert prepare(still, "out").differs.startswith(f"other method ({digest[:8]} then, ")
+    assert prepare(plan(still.config), "out").differs.startswith(f"other method ({digest[:8]} then, ")
     (here / "mine/shift.py").unlink()
     assert label(first.config["method"]) == "mine/shift.py:Shift by=0"
     assert cli.main(["collect", "out"]) == 0
