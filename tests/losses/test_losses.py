@@ -313,3 +313,8 @@ def test_points_from_hidden_states():
     assert_same(points, states[-1].flatten(0, 1))
     check_rejects(points_from_hidden_states, ShapeError, "7 hidden states", tuple(states), mask, 7)
     check_rejects(points_from_hidden_states, ShapeError, '"all"', tuple(states), mask, "last")
+
+
+def test_a_covariance_saved_without_its_rows_is_refused():
+    with pytest.raises(InputError, match="must have cov, count, mean, scatter; got cov"):
+        ShrinkageCovariance().load_state_dict({"cov": torch.eye(2)})
