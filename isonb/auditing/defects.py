@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import torch
 from torch import Tensor
@@ -168,17 +168,22 @@ def neighbours(
 
     ``chosen``: the number of each row.
     """
-    centred, by_chance = near.x - near.x.mean(0), nearest_rows(gaussian)
-    again = functools.cache(lambda: nearest_rows(centred))  # few clouds need it
-    usual = float(_popularity(gaussian, by_chance).max())
-    yield from _hubs(_popularity(near.x, search), lambda: _popularity(centred, again()), HUB * usual, chosen, quote)
+    centred = near.x - near.x.mean(0)
+    again, by_chance = (cache(partial(nearest_rows, x)) for x in (centred, gaussian))  # few clouds need them
+    yield from _hubs(
+        _popularity(near.x, search),
+        lambda: _popularity(centred, again()),
+        lambda: HUB * float(_popularity(gaussian, by_chance()).max()),
+        chosen,
+        quote,
+    )
     what, least = ("row", TWIN) if quote is None else ("text", ALIKE)
     if not _may_be_alike(near.distances[:, 0], torch.linalg.vector_norm(centred, dim=-1), least):
         return
     index, nearest = again()[0][:, 0], again()[1][:, 0].double()
     order = nearest.argsort(descending=True, stable=True)
     order = order[nearest[order] > least]
-    if len(order) <= 2 * int((by_chance[1][:, 0] > least).sum()):  # in few dimensions rows are near by chance
+    if len(order) <= 2 * int((by_chance()[1][:, 0] > least).sum()):  # in few dimensions rows are near by chance
         return
     each = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
     pairs = [(int(chosen[i]), int(chosen[j]), float(max(nearest[i], nearest[j]))) for i, j in each]
@@ -199,13 +204,19 @@ def _may_be_alike(nearest: Tensor, length: Tensor, least: float) -> bool:
 
 
 def _hubs(
-    counts: Tensor, centred: Callable[[], Tensor], least: float, chosen: Tensor, quote: Quote | None
+    counts: Tensor, centred: Callable[[], Tensor], bound: Callable[[], float], chosen: Tensor, quote: Quote | None
 ) -> Iterator[Finding]:
-    """Rows that are near too many others, and whether subtracting the mean would change that."""
-    hubs = (counts > least).nonzero().flatten()
-    share, one = _reach(counts, least)
-    if share <= SHARED and one <= LARGEST:
+    """Rows that are near too many others, and whether subtracting the mean would change that.
+
+    ``bound``: the count from which a row is a hub, HUB times the mean or more.
+    """
+    if _few(*_reach(counts, HUB * float(counts.mean()))):
         return
+    least = bound()
+    share, one = _reach(counts, least)
+    if _few(share, one):
+        return
+    hubs = (counts > least).nonzero().flatten()
     first = hubs[counts[hubs].argsort(descending=True)]
     rows = chosen[first].tolist()
     most = float(counts[first[0]])
@@ -213,7 +224,7 @@ def _hubs(
     named = () if quote is None else tuple(map(quote, rows[:NAMED]))
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
     remaining, largest_remaining = _reach(centred(), least)
-    if remaining <= SHARED and largest_remaining <= LARGEST:
+    if _few(remaining, largest_remaining):
         advice, remedy = "Centring ends it.", CENTRING
     elif remaining < share / 2:
         advice, remedy = f"Centring leaves {remaining:.0%}; look at these rows, too.", CENTRING
@@ -227,6 +238,11 @@ def _reach(counts: Tensor, least: float) -> tuple[float, float]:
     """The share of all places among neighbours that hubs hold, and of the lists that the largest of them is in."""
     hubs = counts[counts > least]
     return (float(hubs.sum() / counts.sum()), float(hubs.max()) / len(counts)) if len(hubs) else (0.0, 0.0)
+
+
+def _few(share: float, one: float) -> bool:
+    """Whether hubs of this reach are too few to tell of."""
+    return share <= SHARED and one <= LARGEST
 
 
 def _popularity(x: Tensor, search: Nearest) -> Tensor:
