@@ -7,6 +7,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import threadpoolctl
 import torch
@@ -30,6 +32,7 @@ Suites = Mapping[str, Callable[[bool], Suite]]
 
 
 FIRST = "import torch; {}; x = torch.randn(2048, 64); {}; print('done')"
+READ = "import torch, numpy; x = torch.from_numpy(numpy.load({!r})); x.sum(); x[:5000] @ x[:5000].mT; print('done')"
 SINGLE_LINKAGE = "import fastcluster", "fastcluster.linkage_vector(x.numpy(), 'single')"
 
 
@@ -39,7 +42,14 @@ class PublishError(ValueError):
 
 def starting(small):
     """Imports and the command line in a fresh process, against torch's import and what can't be avoided."""
+    cloud = functions.gaussian(*((50, 8) if small else (100_000, 384)))
+    audit, reading = f"isonb audit, {functions.size_of(cloud)}", "torch, reading and one product"
+    folder = tempfile.TemporaryDirectory()
+    path = f"{folder.name}/cloud.npy"
+    np.save(path, cloud.numpy())
     commands = {
+        audit: (["-m", "isonb", "audit", path], "Only labelled pairs tell"),
+        reading: (["-c", READ.format(path)], "done"),
         "bare Python": (["-c", "print('up')"], "up"),
         "import torch": (["-c", "import torch; print(torch.__name__)"], "torch"),
         "import isonb": (["-c", "import isonb; print(isonb.__name__)"], "isonb"),
@@ -57,6 +67,7 @@ def starting(small):
         "import isonb": "bare Python",
         "isonb --help": "bare Python",
         "import isonb, use one name": "import torch",
+        audit: reading,
     }
     if peers.there("fastcluster"):
         floors["one barcode"] = "one barcode by fastcluster"
@@ -66,6 +77,7 @@ def starting(small):
         others = [floor] if small or barcode else dict.fromkeys(["import torch", floor])
         against = [Peer(one, partial(started, one), wrong, 1.3 if barcode else None, one == floor) for one in others]
         yield Comparison(name, "a fresh process", partial(started, name), against, 0.0, clock=time.perf_counter)
+    folder.cleanup()
 
 
 SUITES = {
