@@ -41,6 +41,20 @@ def answer(measured: Mapping[Part, Runs], missing: str) -> str:
     return f"{COSINE_AND_HEAD[outcomes['M4']]} {GAIN[outcomes['M1']]} This rests on {seeds}.{low}{waiting}"
 
 
+def idle(measured: Mapping[Part, Runs], score: Mapping[str, float]) -> str:
+    """Of models that no weight of I-STAR changes by a tenth of a point, for any reader: the IsoScore* that it sees."""
+    texts = []
+    for part in (part for part in PARTS[:2] if part in measured and part.model in score):
+        gains = [study.gains(measured[part], READERS[name]).filter(like="I-STAR") for name in part.readers]
+        if max(table.abs().max().max() for table in gains) < 0.1:
+            texts.append(
+                f"At none of its weights does I-STAR change what {part.model} learns: its term takes the tokens of all "
+                f"layers, and their IsoScore* is {score[part.model]:.6f}. One direction holds nearly all of their "
+                f"variance, and there the term has hardly a gradient."
+            )
+    return " ".join(texts)
+
+
 def cosine_and_head(measured: Mapping[Part, Runs]) -> Any:
     """Each method's gain with a cosine and with the trained head, a panel a model: means, intervals over seeds."""
     sides = []

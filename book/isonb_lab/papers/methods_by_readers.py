@@ -43,6 +43,7 @@ Runs = dict[str, pd.DataFrame]  # of one part by arm, indexed by what pairs them
 ROUNDER = ("whitening", "CosReg", "I-STAR 1")  # M3: what makes rounder what is read
 FEWEST = 5  # seeds whose draws have an interval: of fewer there are too few different draws
 OF_THE_CONTROL = ("M1", "M2", "M4")  # which a model decides only if its plain training has learned
+PENALTY = "step.train.penalty"  # the series of a method's term of the loss
 FIRST, MOST = 5, 1.5  # seeds whose spread says whether there are enough, and the points that must show
 
 
@@ -125,6 +126,15 @@ def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
         got = f"several of {frame['arm'][twice].iloc[0]}, such as {frame['run_id'][twice].iloc[0]}"
         fail(InputError, "an arm must have one run a seed", got, "Keep the runs of one option.")
     return frame
+
+
+def score_in_training(folder: str | Path = RECORDING) -> dict[str, float]:
+    """By model: the IsoScore* s of I-STAR's term :math:`w (1 - s)` at the end of training, the median over its runs."""
+    frame, series = tables_of(Path(folder))
+    frame = frame[(frame["method.name"] == "istar") & frame["model"].isin(POOLING) & (frame["seed"] > 0)]
+    last = series[series["name"] == PENALTY].sort_values("step").groupby("run_id")["value"].last()
+    seen = 1 - frame["run_id"].map(last).astype(float) / frame["method.weight"].astype(float)
+    return {str(model): float(some.median()) for model, some in seen.dropna().groupby(frame["model"])}
 
 
 def parts(frame: pd.DataFrame) -> dict[Part, Runs]:

@@ -185,6 +185,23 @@ def test_records_and_their_recording_say_the_same(tmp_path):
         study.runs(tmp_path)
 
 
+def test_of_weights_that_change_nothing_the_score_that_they_see_is_told():
+    seen = {"smollm2": 1.2e-6}
+    said = figures.idle(study.parts(simulated(spread=0)), seen)
+    assert ("smollm2" in said, "0.000001" in said, "mpnet" in said) == (True, True, False)
+    changed = simulated(of_reader(study.SEARCH, by=two, arms=["I-STAR 1"]), spread=0)
+    assert not figures.idle(study.parts(changed), seen)
+
+
+def test_the_score_that_istar_sees_is_read_off_its_term(tmp_path):
+    block = {"task": real_models.TASK, "model": "mpnet", "pooling": "mean", "layers": 12, "train_layers": 2, "seed": 1}
+    for weight, term in ((2.0, 1.6), (-1.0, -0.7), (0.5, 0.25)):  # scores of 0.2, 0.3 and 0.5
+        config = plan(block | {"method": {"name": "istar", "weight": weight}}).config
+        series = {study.PENALTY: [(10, 0.0), (20, term)]}
+        write_record(tmp_path, Record(config, metrics={"accuracy": 0.8}, series=series))
+    assert study.score_in_training(tmp_path) == {"mpnet": pytest.approx(0.3)}
+
+
 ANSWERS = {
     0: "These runs aren't made yet. Not all are recorded: 3 hours.",
     3: "Whether what helps a cosine hurts the trained head stays open. ",
