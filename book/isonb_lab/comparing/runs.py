@@ -14,8 +14,8 @@ from isonb_lab.claims.table import settings_of_rows
 from isonb_lab.methods import label, plain_value
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded, scored
-from isonb_lab.runs.run_ids import canonical, counted
-from isonb_lab.runs.settings import EXPERIMENTS
+from isonb_lab.runs.run_ids import canonical
+from isonb_lab.runs.settings import EXPERIMENTS, counted
 from isonb_lab.runs.table import scan, table
 
 Runs: TypeAlias = str | Path | pd.DataFrame | Iterable[Record]
