@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from isonb.errors import InputError, fail
-from isonb.options import describe
 from isonb_lab.claims.table import settings_of_rows
 from isonb_lab.methods import label, plain_value
 from isonb_lab.runs.record import Record
@@ -86,7 +85,7 @@ def _setting(config: Mapping[str, Any]) -> str:
     """One word for all settings but seed and method; an option that came later counts as it does for an id."""
     alike = {name: value for name, value in config.items() if name not in (*RUN_KEYS, "method")}
     kind = EXPERIMENTS.get(str(config.get("experiment")))
-    return canonical(alike if kind is None else counted(str(config["experiment"]), alike, describe(kind())))
+    return canonical(alike if kind is None else counted(str(config["experiment"]), alike, kind))
 
 
 def arm_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
