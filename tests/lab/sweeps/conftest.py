@@ -17,5 +17,5 @@ def out(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(Path(isonb.__file__).parents[1])]))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     for seed in range(RUNS):
-        write_record(tmp_path / "out" / "prepared", Record(config(seed), {"accuracy": seed / 10}))
+        write_record(tmp_path / "out" / "prepared", Record(config(seed).config, {"accuracy": seed / 10}))
     return tmp_path / "out"
