@@ -3,7 +3,6 @@
 import pytest
 from support import columns_of
 
-from isonb_lab.claims.table import _suite
 from isonb_lab.papers.studies import DESIGNS
 from isonb_lab.runs.settings import resolve
 
@@ -46,4 +45,4 @@ def test_a_run_has_its_arm_and_its_place(study, config, arm, suite):
     design = DESIGNS[study]
     settings = columns_of(resolve(config))
     assert design.arm(settings) == arm
-    assert _suite(design, settings) == suite
+    assert design.suite(settings) == suite
