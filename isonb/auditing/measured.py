@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,11 +111,11 @@ def jackknife(without: list[float]) -> float:
     return STUDENT * math.sqrt((n - 1) / n * float((values - values.mean()).square().sum()))
 
 
-def shape_of(x: Tensor, names: Sequence[str]) -> dict[str, float]:
+def shape_of(x: Tensor, names: Sequence[str], scatter: Tensor | None = None) -> dict[str, float]:
     """Measures of points (n, d) by their names in the registry, those of the spread from one product; none undefined.
 
     With S the smaller of :math:`y^T y` and :math:`y y^T` of the centred rows y, every measure of the spread is read off
-    the shares of its eigenvalues, as :mod:`isonb.measures.isoscore` says.
+    the shares of its eigenvalues, as :mod:`isonb.measures.isoscore` says. ``scatter``: S, where it is known.
 
     >>> x = torch.tensor([[0.0, 1], [1, 3], [2, 0], [4, 1], [6, 4], [7, 3], [8, 5], [9, 4]])
     >>> names = "isoscore", "participation_ratio_unbiased", "explained_variance_1_centered"
@@ -125,8 +125,10 @@ def shape_of(x: Tensor, names: Sequence[str]) -> dict[str, float]:
     values: dict[str, float] = {}
     with contextlib.suppress(DegenerateError, ShapeError):  # rows that are all the same have no spectrum
         if set(names) & set(OF_SPREAD):
-            y, (n, d) = center_rows(unit_sized(x))[0], x.shape
-            scatter = gram(y if n < d else y.mT)
+            n, d = x.shape
+            if scatter is None:
+                y = center_rows(unit_sized(x))[0]
+                scatter = gram(y if n < d else y.mT)
             q = purity_of(scatter)
             unbiased = float(unbiased_ratio(q, *length_kurtosis(x)))
             spread = {
@@ -143,6 +145,18 @@ def shape_of(x: Tensor, names: Sequence[str]) -> dict[str, float]:
     return {name: values[name] for name in names if name in values}
 
 
+def _scatters(x: Tensor, parts: Sequence[Tensor]) -> Iterator[Tensor]:
+    """The scatter of each part, joined from those of the groups that the parts consist of (Chan et al. 1983)."""
+    sides, group = torch.unique(torch.stack([*parts]), dim=1, return_inverse=True)
+    clouds = [center_rows(x[group == g]) for g in range(sides.shape[1])]
+    within, n = torch.stack([gram(y.mT) for y, _ in clouds]), x.new_tensor([len(y) for y, _ in clouds])
+    means = torch.stack([mean for _, mean in clouds])
+    for part in sides:
+        gap = means[part] - means[part][:1]  # exactly 0 where all rows are the same
+        gap -= n[part] @ gap / n[part].sum()
+        yield torch.tensordot(part.to(x), within, 1).addmm_(gap.mT * n[part], gap)
+
+
 def of_parts(
     x: Tensor,
     parts: Sequence[Tensor],
@@ -155,7 +169,10 @@ def of_parts(
     ``near``: the neighbours in x, searched once for all parts. ``copies`` marks rows that say what an earlier one says:
     TwoNN would measure the rounding between them.
     """
-    read = [shape_of(x[part], [name for name in names if name != TWO_NN]) for part in parts]
+    flat = [name for name in names if name != TWO_NN]
+    many = set(names) & set(OF_SPREAD) and min(int(part.sum()) for part in parts) >= 2 * x.shape[1]
+    scatters: Iterable[Tensor | None] = _scatters(unit_sized(x), parts) if many else [None] * len(parts)
+    read = [shape_of(x[part], flat, scatter) for part, scatter in zip(parts, scatters, strict=True)]
     values = {name: [item[name] for item in read] for name in names if all(name in item for item in read)}
     with contextlib.suppress(DegenerateError, ShapeError):
         if TWO_NN in names:
