@@ -157,6 +157,7 @@ def answer(bench: Bench) -> str:
     best = bench.best
     slow = best[best["faster"] < BEHIND]
     long = slow[slow["ours_ms"] >= 1]
+    wrong = int((bench.compared["verdict"] == "WRONG").sum())
     worst, slowest = (
         joined((f"{row['what']} ({row['faster']:.2g})" for row in part.to_dict("records")), none="none")
         for part in (long.head(3), slow.head(1))
@@ -168,7 +169,7 @@ def answer(bench: Bench) -> str:
         f"Of these {len(slow) - len(long)} take less than a millisecond, where checks count.",
         f"The worst of them is {slowest}.",
         f"The worst that take longer are {worst}.",
-        f"Results disagree in none of these rows. Measured on {place(bench)}.",
+        f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.",
     ]
     return " ".join(lines)
 
@@ -274,7 +275,7 @@ def times(factor: float) -> str:
 def ratios(bench: Bench) -> Any:
     """A dot a row of the record, by peer, on a logarithmic axis: how many times faster we are. Dashed, equally fast."""
     rows = bench.compared
-    names = {"reached": "goal reached", "missed": "goal missed", "": "no goal"}
+    names = {"reached": "goal reached", "missed": "goal missed", "": "no goal", "WRONG": "no goal"}
     shown = rows.assign(
         aim=rows["verdict"].map(names),
         ours=[spent(t) for t in rows["ours_rounds_ms"]],
