@@ -149,14 +149,14 @@ def fine(value: float, digits: int = 3) -> str:
     return fixed(value, max(digits, 1 - math.floor(math.log10(gap))) if gap > 1e-12 else digits)
 
 
-def between(value: float, low: float, high: float, digits: int = 2, sign: str = "") -> str:
+def between(value: float, low: float, high: float, digits: int = 2, sign: str = "", unit: str = "") -> str:
     """A value with the ends of its interval; ``sign``: "+" for a difference.
 
-    >>> between(0.123, 0.08, 0.161), between(0.5, -0.0001, 1, 3, "+")
-    ('0.12 (0.08 to 0.16)', '+0.500 (+0.000 to +1.000)')
+    >>> between(0.123, 0.08, 0.161), between(0.5, -0.0001, 1, 3, "+", " points")
+    ('0.12 (0.08 to 0.16)', '+0.500 points (+0.000 to +1.000)')
     """
     first, last, most = (f"{number:{sign}z.{digits}f}" for number in (value, low, high))
-    return f"{first} ({last} to {most})"
+    return f"{first}{unit} ({last} to {most})"
 
 
 def as_text(title: str, sections: Iterable[Section]) -> str:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from isonb.runtime.told import between
 from isonb_lab.places import RECORDINGS_FOLDER
 from isonb_lab.sweeps.cost import CPU_FLOPS, encoder_size
 
-from .hypotheses import Answer, Judged, answers_by, rows_with, signed
+from .hypotheses import Answer, Judged, answers_by, rows_with
 
 FOLDER = RECORDINGS_FOLDER / "deployed"
 READERS = ("search", "similarity", "linear head", "neighbours")
@@ -38,7 +39,7 @@ def _at(scores: pd.DataFrame, **values: object) -> pd.DataFrame:
 
 def text(row: pd.Series) -> str:
     """A gain with its interval."""
-    return signed(row["gain"], row["gain_low"], row["gain_high"], 4)
+    return between(row["gain"], row["gain_low"], row["gain_high"], 4, "+")
 
 
 def _texts(rows: pd.DataFrame) -> str:

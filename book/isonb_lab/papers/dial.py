@@ -15,10 +15,11 @@ from typing import Any
 
 import pandas as pd
 
+from isonb.runtime.told import between
 from isonb_lab.data.corpus import sentences
 from isonb_lab.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
 
-from .hypotheses import Answer, Judged, answers_by, rows_with, signed
+from .hypotheses import Answer, Judged, answers_by, rows_with
 
 FOLDER = RECORDINGS_FOLDER / "dial"
 PLAN = EXPERIMENTS_FOLDER / "dial_plan.md"
@@ -89,7 +90,7 @@ def _middle(table: pd.DataFrame, reader: str, **expected: Any) -> pd.DataFrame:
 
 def _summary(rows: pd.DataFrame, name: str = "gain") -> str:
     ends = zip(rows["layer"], rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return "; ".join(f"layer {layer}: {signed(value, low, high, 3)}" for layer, value, low, high in ends)
+    return "; ".join(f"layer {layer}: {between(value, low, high, 3, '+')}" for layer, value, low, high in ends)
 
 
 def _best_gains(reader: str, allowed: int) -> Callable[[Tables], Judged]:
@@ -125,7 +126,7 @@ def _at_its_best_place(scores: pd.DataFrame, encoder: str, layer: int) -> Judged
     dial = _rows(scores, encoder=encoder, layer=layer, reader="similarity", set="all", turn="whitening")
     most, ends = dial.loc[dial["gain"].idxmax()], dial[dial["strength"].isin((-1.0, 1.0))]
     lines = [
-        f"p = {x.strength:g}: {signed(x.gain, x.gain_low, x.gain_high, 3)}"
+        f"p = {x.strength:g}: {between(x.gain, x.gain_low, x.gain_high, 3, '+')}"
         for x in ends.sort_values("strength").itertuples()
     ]
     small, lose = bool(most["gain"] < 0.01), bool((ends["gain_high"] < 0).all())

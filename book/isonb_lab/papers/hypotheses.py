@@ -50,12 +50,3 @@ def rows_with(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
     """The rows of a table whose columns have these values."""
     expected = pd.Series(values)
     return table[(table[list(values)] == expected).all(axis=1)]
-
-
-def signed(value: float, low: float, high: float, digits: int = 2, unit: str = "") -> str:
-    """A difference with its interval.
-
-    >>> signed(0.5, -0.25, 1.25), signed(1, 0, 2, 1, " points")
-    ('+0.50 (-0.25 to +1.25)', '+1.0 points (+0.0 to +2.0)')
-    """
-    return f"{value:+.{digits}f}{unit} ({low:+.{digits}f} to {high:+.{digits}f})"

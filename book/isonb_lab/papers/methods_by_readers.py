@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from isonb.errors import InputError, fail
+from isonb.runtime.told import between
 from isonb_lab.claims.comparing import joint_intervals
 from isonb_lab.claims.design import PLAIN, TASK_NAMES
 from isonb_lab.data import reader_rows
@@ -25,7 +26,7 @@ from isonb_lab.statistics.seeds import LEVEL, Interval, minimum_detectable
 
 from . import dial
 from .head_to_head import NAMES
-from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, signed, with_ends
+from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, with_ends
 from .own_runs import tables_of
 from .read_where import POINT, STEP, on_shared_seeds
 from .real_models import FIRST_TOKEN, ISTAR, OPTIONS, POOLING, SECOND_SEEDS, SEEDS, TASK
@@ -223,7 +224,7 @@ def unlearned(measured: Mapping[Part, Runs]) -> dict[str, str]:
 
 
 def _text(row: pd.Series[Any]) -> str:
-    gain = signed(row["gain"], row["gain low"], row["gain high"], unit=" points")
+    gain = between(row["gain"], row["gain low"], row["gain high"], sign="+", unit=" points")
     return f"{gain}, {row['arm']} with {row['model']}"
 
 
@@ -266,7 +267,7 @@ def _correlated(every: Mapping[tuple[str, str], Interval], planned: int, sign: i
     if not every:
         return OPEN, f"no model counts with {FEWEST} seeds"
     ends = [sorted((sign * item.low, sign * item.high)) for item in every.values()]
-    why = "; ".join(f"{reader}, {model}: {signed(*item.ends)}" for (reader, model), item in every.items())
+    why = "; ".join(f"{reader}, {model}: {between(*item.ends, sign='+')}" for (reader, model), item in every.items())
     other = any(high < 0 for _, high in ends)
     return outcome(other, len(every) == planned and all(low > 0 for low, _ in ends)), why
 
@@ -285,7 +286,8 @@ def _more_with_first_token(tests: Mapping[str, PairedTest]) -> tuple[str, str]:
         return OPEN, "one of the two parts is missing"
     sides = [test.verdict for test in tests.values()]
     why = "; ".join(
-        f"{arm} {signed(*test.interval.ends, unit=' points')}, p = {test.p:.3f}" for arm, test in tests.items()
+        f"{arm} {between(*test.interval.ends, sign='+', unit=' points')}, p = {test.p:.3f}"
+        for arm, test in tests.items()
     )
     return outcome(LOSS in sides, set(sides) == {GAIN}), why
 

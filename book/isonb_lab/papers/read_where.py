@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats as scipy_stats
 
+from isonb.runtime.told import between
 from isonb_lab.claims.table import failed
 from isonb_lab.runs.recordings import FOLDER, scored
 from isonb_lab.statistics.paired import PairedTest, paired_tests
 from isonb_lab.statistics.seeds import Interval, StatsError, holm, minimum_detectable, paired_p, share, student
 
-from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, signed, with_ends
+from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, with_ends
 from .own_runs import tables_of
 
 READ = "metric.end.features.participation_ratio_unbiased"
@@ -250,7 +251,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _in_points(test: PairedTest) -> str:
-    return f"{signed(*test.interval.ends, unit=' points')}, {test.interval.n} seeds"
+    return f"{between(*test.interval.ends, sign='+', unit=' points')}, {test.interval.n} seeds"
 
 
 def _no_loss(test: PairedTest | None) -> tuple[str, str]:
