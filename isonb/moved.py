@@ -1,6 +1,6 @@
-"""Names that moved: the laboratory was ``isonb.lab`` and ``isonb.pages``; both stay one release, with a warning.
+"""Names that moved: the laboratory was ``isonb.lab`` and ``isonb.pages``; they stay one release, with a warning.
 
-They work where isonb-lab is installed. Nothing here imports it before somebody asks for an old name.
+Those of the laboratory work where isonb-lab is installed. Nothing here imports it before somebody asks for an old name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ MOVED = {
     "isonb.lab.studies": "isonb_lab.claims",
     "isonb.lab.options": "isonb.options",
     "isonb.lab": "isonb_lab",
+    "isonb.neighbors": "isonb.measures.neighbors",
     "isonb.pages": "isonb_lab.pages",
     "isonb.runtime.leash": "isonb_lab.runtime.supervised",
     "isonb.runtime.locks": "isonb_lab.runtime.locks",
@@ -28,8 +29,8 @@ MOVED = {
 def new_name(name: str) -> str | None:
     """Where a module is now, or None for one that didn't move.
 
-    >>> new_name("isonb.lab.encoders.loading"), new_name("isonb.lab.runs.record"), new_name("isonb.losses")
-    ('isonb.models.loading', 'isonb_lab.runs.record', None)
+    >>> new_name("isonb.neighbors"), new_name("isonb.lab.runs.record"), new_name("isonb.losses")
+    ('isonb.measures.neighbors', 'isonb_lab.runs.record', None)
     """
     for old, new in MOVED.items():
         if name == old or name.startswith(f"{old}."):
