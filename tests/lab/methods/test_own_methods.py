@@ -17,11 +17,9 @@ from isonb.errors import OptionError
 from isonb_lab.engines.experiment import run
 from isonb_lab.engines.preflight import preflight
 from isonb_lab.methods import Method, MethodError, label, method_from, methods, resolved
-from isonb_lab.methods.own import is_own
 from isonb_lab.runs.record import read_record
 from isonb_lab.runs.settings import command, plan, resolve
 from isonb_lab.sweeps import execution
-from isonb_lab.sweeps.cost import estimate
 from isonb_lab.sweeps.execution import prepare
 from isonb_lab.sweeps.grids import load_grid
 from isonb_lab.sweeps.sweep import sweep
@@ -84,11 +82,8 @@ def test_a_method_of_ones_own_in_a_grid_through_a_sweep(here, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), *code]))
     still, moved = load_grid("grid.yaml", "smoke")
     assert [config.config["method"]["by"] for config in (still, moved)] == [0.0, 50.0]
-    assert estimate([still, moved]).runs == 2
-    report = sweep([still], "out", progress=False, runner="runner:record")
-    assert [(outcome.run_id, outcome.status, outcome.error) for outcome in report.outcomes] == [
-        (still.run_id, "finished", "")
-    ]
+    (outcome,) = sweep([still], "out", progress=False, runner="runner:record").outcomes
+    assert (outcome.run_id, outcome.status, outcome.error) == (still.run_id, "finished", "")
     assert still.run_id.startswith("pairs-csv-tiny-shift-py-shift-s0-")
     first, second = read_record(here / f"out/records/{still.run_id}.json"), run(moved.config, progress=False)
     digest = hashlib.sha256((here / "mine/shift.py").read_bytes()).hexdigest()
@@ -109,12 +104,9 @@ def test_a_class_of_a_file_is_a_method():
     assert resolved(method) == {"name": "mine/shift.py:Shift", "by": 2.0}
     assert type(method) is type(method_from("mine/shift.py:Shift"))
     assert "mine/shift.py:Shift" not in methods()
-    assert Method.sha256 == Method().sha256 == ""
     config = resolve({"task": "pairs.csv", "model": "tiny", "method": {"name": "mine/shift.py:Shift", "by": 3}})
     assert "--method mine/shift.py:Shift -o by=3" in command(config)
     assert label(config["method"]) == "mine/shift.py:Shift by=3"
-    assert is_own("a.py")
-    assert not is_own("istar")
     preflight(plan(config))
 
 
@@ -145,14 +137,12 @@ MISTAKES = {
     "imported class": (HEAD, "a.py:Method", "It defines: none"),
     "syntax error": ("x = 1\nclass Shift(:\n", "a.py:Shift", "SyntaxError: invalid syntax in line 2"),
     "import error": ("x = 1\nimport no_such_library\n", "a.py:Shift", "No module named 'no_such_library' in line 2"),
-    "other error": ("1 / 0\n", "a.py:Shift", "ZeroDivisionError: division by zero in line 1"),
     "exit": ("raise SystemExit(0)\n", "a.py:Shift", "SystemExit: 0 in line 1"),
     "plain option": (
         HEAD + "@dataclass(frozen=True)\nclass Shift(Method):\n    by: float = 1.0\n",
         "a.py:Shift",
         "each option of Shift must be made by isonb.options.option; got 'by' in a.py",
     ),
-    "not frozen": (HEAD + "@dataclass\nclass Shift(Method):\n    by: float = 1.0\n", "a.py:Shift", "non-frozen"),
     "no dataclass": (SHIFT.replace("@dataclass(frozen=True)\n", ""), "a.py:Shift", "got 'by' in a.py"),
     "unknown type": (SHIFT.replace("by: float", "by: flaot"), "a.py:Shift", "name 'flaot' is not defined"),
 }
@@ -173,10 +163,8 @@ HELPED = SHIFT.replace("from torch import Tensor", "from torch import Tensor\n\n
     "first + self.by, second + self.by", "first + amount.of(self), second + amount.of(self)"
 )
 AMOUNT = "def of(method):\n    from more.words import COUNT\n\n    return method.by * COUNT\n"
-READS = (
-    SHIFT.replace("    by: float", '    files: ClassVar = ("words.txt",)\n    by: float')
-    .replace("from dataclasses import dataclass\n", "from dataclasses import dataclass\nfrom typing import ClassVar\n")
-    .replace("first + self.by", 'first + float(self.file("words.txt").read_text())')
+READS = SHIFT.replace("    by: float", '    files = ("words.txt",)\n    by: float').replace(
+    "first + self.by", 'first + float(self.file("words.txt").read_text())'
 )
 
 
