@@ -36,14 +36,11 @@ def made_up(effects, seeds=5, spread=1.5, draw=0, task="sst2", **columns):
 
 
 def test_runs_from_before_and_after_an_option_came_are_of_one_setting():
-    before = made_up({"istar": 1.0}, seeds=6)
-    later = before["seed"] >= 3
-    after = before.assign(
-        pooling=["cls" if new else None for new in later], readers=[False if new else None for new in later]
-    )
-    assert read_runs(after)["setting"].nunique() == read_runs(before)["setting"].nunique() == 1
-    other = before.assign(pooling=["mean" if new else None for new in later])
-    assert read_runs(other)["setting"].nunique() == 2
+    runs = made_up({"istar": 1.0}, seeds=6)
+    later = runs["seed"] >= 3
+    for pooling, settings in (("cls", 1), ("mean", 2)):  # the default of the option, and another value
+        after = runs.assign(pooling=[pooling if new else None for new in later])
+        assert read_runs(after)["setting"].nunique() == settings
 
 
 def test_the_numbers_are_those_of_an_independent_calculation():
@@ -51,20 +48,16 @@ def test_the_numbers_are_those_of_an_independent_calculation():
     result = compare(frame, gain=1.0)
     wide = frame.pivot(index="seed", columns="method.name", values="metric.accuracy") * 100
     tests = {m: stats.ttest_rel(wide[m], wide["none"]) for m in ("istar", "cosreg")}
-    p = sorted(tests, key=lambda m: tests[m].pvalue)
-    holm = {p[0]: 2 * tests[p[0]].pvalue, p[1]: max(2 * tests[p[0]].pvalue, tests[p[1]].pvalue)}
+    first, second = sorted(tests, key=lambda m: tests[m].pvalue)
+    holm = {first: 2 * tests[first].pvalue, second: max(2 * tests[first].pvalue, tests[second].pvalue)}
     for pair in result.pairs:
         low, high = tests[pair.arm].confidence_interval(0.95)
         assert (pair.interval.low, pair.interval.high) == pytest.approx((low, high))
         assert pair.interval.estimate == pytest.approx((wide[pair.arm] - wide["none"]).mean())
         assert pair.p == pytest.approx(min(holm[pair.arm], 1))
         assert (pair.verdict != "not significant") == (holm[pair.arm] <= 0.05)
-
-
-def test_the_effect_that_is_called_visible_is_shown_in_four_of_five_studies():
-    (first,) = compare(made_up({"entropy": 2.0}, 8)).pairs
-    spread = np.std(list(first.differences.values()), ddof=1)
-    assert power_of(first.visible, spread, 8, 0.05) == pytest.approx(0.8, abs=0.01)
+        spread = (wide[pair.arm] - wide["none"]).std()
+        assert power_of(pair.visible, spread, 6, 0.05 / 2) == pytest.approx(0.8, abs=0.01), "by the first of two tests"
 
 
 def power_of(gain, spread, n, alpha):
@@ -94,7 +87,6 @@ def undefined(f):
     [
         (lambda f: f[f["seed"] < 2], "too few seeds: 2 in common, 3 are needed"),
         (lambda f: f[f["method.name"] != "none"], "its control wasn't run: --method none"),
-        (separate("epochs", 2, 5), "epochs 5 here and 2 there"),
         (separate("max_steps", 10, None), "other settings: max_steps None here and 10 there"),
         (separate("manifest.data.train", "a", "b"), "other rows: train"),
         (separate("manifest.data.model", "a", "b"), "other weights"),
@@ -117,7 +109,7 @@ def test_failed_runs_are_counted_with_an_interval():
     frame.loc[(frame["seed"] < 2) & (frame["method.name"] == "istar"), "metric.accuracy"] = 0.5
     (pair,) = compare(frame).pairs
     exact = stats.binomtest(2, 6).proportion_ci(method="exact")
-    assert (pair.failed.estimate, pair.failed.low, pair.failed.high) == pytest.approx((1 / 3, *exact))
+    assert pair.failed.ends == pytest.approx((1 / 3, *exact))
     assert pair.control_failed.estimate == 0
     last = (frame["seed"] == 5) & (frame["method.name"] == "istar")
     frame.loc[last, ["status", "metric.accuracy"]] = "failed", np.nan
@@ -128,20 +120,17 @@ def test_failed_runs_are_counted_with_an_interval():
 def crashed(f, method, count):
     """The first runs of a method ended with an error."""
     lost = (f["method.name"] == method) & (f["seed"] < count)
-    report = {"status": f["status"].mask(lost, "failed"), "error": f["error"].mask(lost, "ValueError: the loss is NaN")}
-    return f.assign(**report, **{"metric.accuracy": f["metric.accuracy"].mask(lost)})
+    score, status = f["metric.accuracy"].mask(lost), f["status"].mask(lost, "failed")
+    error = f["error"].mask(lost, "ValueError: the loss is NaN")
+    return f.assign(status=status, error=error, **{"metric.accuracy": score})
 
 
 def again(f):
     """Every run once more, of other rows: from 3 points above to 30 below."""
     score = f["metric.accuracy"] - np.where(f["method.name"] == "none", 0, 0.33)
-    more = {
-        "inputs": "inputs-bbb",
-        "manifest.data.train": "b" * 64,
-        "metric.accuracy": score,
-        "run_id": f["run_id"] + "x",
-    }
-    return pd.concat([f.assign(inputs=None, **{"manifest.data.train": "a" * 64}), f.assign(**more)], ignore_index=True)
+    more = {"manifest.data.train": "b" * 64, "metric.accuracy": score, "run_id": f["run_id"] + "x"}
+    first = f.assign(inputs=None, **{"manifest.data.train": "a" * 64})
+    return pd.concat([first, f.assign(inputs="inputs-bbb", **more)], ignore_index=True)
 
 
 def two_models(f):
@@ -151,11 +140,7 @@ def two_models(f):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (
-            lambda f: crashed(f, "istar", 9),
-            '9 of 9 runs of the method ended with an error ("ValueError: the loss is NaN")',
-        ),
-        (lambda f: crashed(f, "istar", 5), "5 of 9 runs of the method ended with an error"),
+        (lambda f: crashed(f, "istar", 5), '5 of 9 runs of the method ended with an error ("ValueError: the loss is N'),
         (lambda f: crashed(f, "none", 3), "3 of 9 runs of the control ended with an error"),
         (again, "mixed inputs: 2 values of inputs among the runs of the method"),
         (lambda f: again(f).drop(columns="inputs"), "mixed inputs: 2 values of manifest.data.train"),
@@ -173,18 +158,17 @@ def test_runs_at_fault_are_broken_and_no_build_passes_on_them(change, reason, tm
     assert "1 of 1 comparisons broken" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_an_accident_breaks_nothing(count):
-    (pair,) = compare(crashed(made_up({"istar": 3.0}, 9), "istar", count)).pairs
-    assert (pair.judged, len(pair.differences)) == (True, 9 - count)
+def test_an_accident_breaks_nothing():
+    (pair,) = compare(crashed(made_up({"istar": 3.0}, 9), "istar", 2)).pairs
+    assert (pair.judged, len(pair.differences)) == (True, 7)
 
 
-@pytest.mark.parametrize("rule", ["losses>0", "gains<1", "open>5", "gain<-50", "high<-50", "p<0"])
+@pytest.mark.parametrize("rule", ["losses>0", "open>5", "high<-50"])
 def test_a_rule_over_verdicts_is_broken_while_one_is_missing(rule, tmp_path, capsys):
     good, table = made_up({"istar": 3.0, "cosreg": 3.0}, 6), tmp_path / "runs.parquet"
     arguments = ["compare", str(table), "--fail-on", rule]
     good.to_parquet(table)
-    assert main(arguments) == (rule == "gains<1" and compare(good).values()["gains"] < 1)
+    assert main(arguments) == 0
     good[(good["method.name"] != "cosreg") | (good["seed"] < 2)].to_parquet(table)  # one pair is refused
     assert main(arguments) == 1
     assert f"broken    {rule} (it is undefined)" in capsys.readouterr().err
@@ -193,21 +177,12 @@ def test_a_rule_over_verdicts_is_broken_while_one_is_missing(rule, tmp_path, cap
     assert "nothing could be judged" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("effect", [5.0, -5.0])
-def test_a_difference_that_no_seed_changes_is_told_as_such(effect):
-    (pair,) = compare(made_up({"istar": effect}, 4, spread=0.0)).pairs
-    assert (pair.verdict, pair.interval, pair.mean) == ("refused", None, pytest.approx(effect))
-    assert f"the same at every seed: {effect:+.2f} points at each of 4" in pair.reason
-    row = json.loads(compare(made_up({"istar": effect}, 4, spread=0.0)).to_json())["pairs"][0]
-    assert (row["gain"], row["low"], row["p"], row["visible"]) == (pytest.approx(effect), None, None, None)
-
-
-def test_runs_that_are_equal_are_no_gain_and_no_loss():
-    runs = made_up({"istar": 0.0}, 4)
-    report = compare(runs, runs)
-    assert [(pair.verdict, pair.reason) for pair in report.pairs] == [("not significant", "equal at every seed")] * 2
-    assert report.values()["losses"] == 0
-    assert not report.fault()
+def test_a_difference_that_no_seed_changes_is_told_as_such():
+    report = compare(made_up({"istar": -5.0}, 4, spread=0.0))
+    (pair,), (row,) = report.pairs, json.loads(report.to_json())["pairs"]
+    assert (pair.verdict, pair.interval, pair.mean) == ("refused", None, pytest.approx(-5))
+    assert "the same at every seed: -5.00 points at each of 4" in pair.reason
+    assert (row["gain"], row["low"], row["p"], row["visible"]) == (pytest.approx(-5), None, None, None)
 
 
 def test_what_records_warn_of_stands_below_the_table():
@@ -219,21 +194,21 @@ def test_what_records_warn_of_stands_below_the_table():
 
 def test_the_control_of_a_penalty_in_similarity_is_its_contrastive_loss():
     config = {"experiment": "similarity", "tuning_steps": 20, "tuning_rate": 1e-5, "temperature": 0.1}
-    for name in ("istar", "cosreg", "entropy"):
-        expected = {"name": "simcse", "steps": 20, "learning_rate": 1e-5, "temperature": 0.1}
-        assert control_of({**config, "method": {"name": name}}) == expected
-    for name in ("whitening", "softdecay", "simcse", "all_but_the_top"):
-        assert control_of({**config, "method": {"name": name}}) == {"name": "none"}
+    expected = {"name": "simcse", "steps": 20, "learning_rate": 1e-5, "temperature": 0.1}
+    for name, control in (("istar", expected), ("whitening", {"name": "none"}), ("simcse", {"name": "none"})):
+        assert control_of({**config, "method": {"name": name}}) == control
 
 
 def test_two_versions_of_the_code_are_paired_run_by_run():
+    """Runs that are equal are no gain and no loss."""
     old, new = made_up({"istar": 0.0}, 6), made_up({"istar": 0.0}, 6)
     istar = new["method.name"] == "istar"
     new.loc[istar, "metric.accuracy"] += 0.04 + 0.002 * (new.loc[istar, "seed"] % 2 - 0.5)
-    result = {pair.arm: pair for pair in compare(new, old).pairs}
-    assert result["istar"].interval.estimate == pytest.approx(4.0)
-    assert result["none"].interval.estimate == pytest.approx(0.0)
-    assert (result["istar"].verdict, result["none"].verdict) == ("gain", "not significant")
+    report = compare(new, old)
+    pairs = {pair.arm: pair for pair in report.pairs}
+    assert (pairs["istar"].verdict, pairs["istar"].interval.estimate) == ("gain", pytest.approx(4))
+    assert (pairs["none"].verdict, pairs["none"].reason) == ("not significant", "equal at every seed")
+    assert (report.values()["losses"], bool(report.fault())) == (0, False)
 
 
 def test_the_books_own_runs_give_the_books_own_verdicts():
@@ -244,11 +219,10 @@ def test_the_books_own_runs_give_the_books_own_verdicts():
     result = compare(runs.drop(columns=["arm", "suite", "score", "majority", "rows", "metric", "failed", "source"]))
     judged = [pair for pair in result.pairs if pair.judged]
     assert len(judged) == len(book)
-    ours = sorted((round(p.interval.estimate / 100, 9), round(p.p, 9), round(p.visible / 100, 9)) for p in judged)
-    theirs = sorted((round(r["mean"], 9), round(r["p"], 9), round(r["mde"], 9)) for _, r in book.iterrows())
+    ours = sorted((p.interval.estimate / 100, p.p, p.visible / 100) for p in judged)
+    theirs = sorted(book[["mean", "p", "mde"]].itertuples(index=False, name=None))
     assert np.allclose(ours, theirs, atol=1e-8)
-    text = {"above": "gain", "below": "loss", "not significant": "not significant"}
-    assert sorted(p.verdict for p in judged) == sorted(text[outcome] for outcome in book["outcome"])
+    assert sorted(p.verdict for p in judged) == sorted(book["outcome"].replace({"above": "gain", "below": "loss"}))
 
 
 def test_a_plan_counts_the_seeds_that_a_pilot_asks_for():
@@ -296,7 +270,6 @@ def test_the_command_writes_every_form_and_fails_where_a_rule_holds(tmp_path, ca
     assert main(["compare", str(tmp_path / "nothing")]) == 2
     output, page = capsys.readouterr(), files["html"].read_text()
     assert ("loss" in output.out, "glory" in output.err, "<svg" in page) == (True, True, True)
-    assert "http-equiv" not in page
     assert "<script" not in page
     assert json.loads(files["json"].read_text())["pairs"][0]["verdict"] == "loss"
     assert pd.read_csv(files["csv"])["verdict"].tolist() == ["loss"]

@@ -8,11 +8,12 @@ from scipy.stats import spearmanr
 from isonb.measures.cosine import mean_cosine
 from isonb_lab.statistics.resampling import halves, rank_difference, standard_error
 from isonb_lab.statistics.seeds import StatsError
+from tests.support import normal
 
 
-def drawn(n, seed=0, ties=True):
-    generator = np.random.default_rng(seed)
-    gold = generator.integers(0, 6, n).astype(float) if ties else generator.normal(size=n)
+def drawn(n):
+    generator = np.random.default_rng(0)
+    gold = generator.integers(0, 6, n).astype(float)
     return gold, gold + generator.normal(size=n), np.round(gold + 2 * generator.normal(size=n), 1)
 
 
@@ -25,9 +26,8 @@ def test_the_interval_is_that_of_the_general_bootstrap():
     result = rank_difference(gold, a, b)
     slow = [difference(rows) for rows in np.random.default_rng(0).integers(0, 80, (400, 80))]
     assert result.interval.estimate == pytest.approx(difference(slice(None)), abs=1e-12)
-    assert (result.interval.low, result.interval.high) == pytest.approx(
-        tuple(np.quantile(slow, [0.025, 0.975])), abs=0.04
-    )
+    ends = np.quantile(slow, [0.025, 0.975])
+    assert (result.interval.low, result.interval.high) == pytest.approx(tuple(ends), abs=0.04)
     assert 0.05 < result.p < 0.2  # the interval includes 0, not by much
     assert rank_difference(gold, b, a).p == pytest.approx(result.p, abs=1e-12)
 
@@ -60,30 +60,34 @@ def test_large_sets_get_fewer_draws(monkeypatch):
     gold, a, b = drawn(60)
     assert rank_difference(gold, a, b).draws == 1666
     assert rank_difference(gold, a, b, draws=1200).draws == 1200
-    with pytest.raises(StatsError, match="must be pairs"):
-        rank_difference(gold, a[:-1], b)
-    with pytest.raises(StatsError, match="at least 2 pairs"):
-        rank_difference(gold, a, b, [[0], range(1, 60)])
-    with pytest.raises(StatsError, match="half of the draws"):
-        rank_difference([1.0, 1.0, 1.0], a[:3], b[:3])
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts", "message"),
+    [
+        (slice(-1), None, "must be pairs"),
+        (slice(None), [[0], range(1, 60)], "at least 2 pairs"),
+        (slice(None), [[0, 0, 0]], "half of the draws"),  # three equal pairs have no ranks
+    ],
+)
+def test_pairs_that_have_no_rank_difference_are_refused(rows, parts, message):
+    gold, a, b = drawn(60)
+    with pytest.raises(StatsError, match=message):
+        rank_difference(gold, a[rows], b, *([] if parts is None else [parts]))
 
 
 @pytest.mark.parametrize("n", [40, 41])
 def test_a_mean_gets_its_textbook_error(n):
-    x = torch.randn(n, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.tensor(
-        [1.0, 5.0, 0.1]
-    )
-    got = standard_error(lambda rows: x[rows].mean(0), n, draws=6000)
-    torch.testing.assert_close(got, x.std(0) / n**0.5, rtol=0.04, atol=0)
+    x = normal(n, 3) * torch.tensor([1.0, 5.0, 0.1])
+    errors = standard_error(lambda rows: x[rows].mean(0), n, draws=6000)
+    torch.testing.assert_close(errors, x.std(0) / n**0.5, rtol=0.04, atol=0)
 
 
 def test_a_pair_statistic_gets_the_error_that_new_samples_show():
     """Mean cosine of 60 points off the origin: the error from one sample is the spread over 300 fresh ones."""
-    draw = torch.Generator().manual_seed(1)
-    clouds = torch.randn(300, 60, 5, generator=draw, dtype=torch.float64) + 0.5
-    truth = mean_cosine(clouds).std()
-    got = torch.stack([standard_error(lambda rows, x=x: mean_cosine(x[rows]), 60, 100) for x in clouds[:40]]).mean()
-    torch.testing.assert_close(got, truth, rtol=0.12, atol=0)
+    clouds = normal(300, 60, 5, seed=1) + 0.5
+    errors = [standard_error(lambda rows, x=x: mean_cosine(x[rows]), 60, 100) for x in clouds[:40]]
+    torch.testing.assert_close(torch.stack(errors).mean(), mean_cosine(clouds).std(), rtol=0.12, atol=0)
 
 
 @pytest.mark.parametrize(("n", "draws"), [(3, 10), (10, 1)])

@@ -24,7 +24,7 @@ def test_student_is_scipys():
 
 def test_expanded_against_every_resample():
     """All 3,125 of them, at quantiles so far out that the width is Student's where many values are normal."""
-    means = np.array([np.mean(row) for row in itertools.product(FIVE, repeat=5)])
+    means = np.array(list(itertools.product(FIVE, repeat=5))).mean(1)
     tail = stats.norm.cdf(math.sqrt(5 / 4) * stats.t.ppf(0.025, 4))
     ours = bootstrap(FIVE, draws=200_000)
     assert (ours.low, ours.high) == pytest.approx(tuple(np.quantile(means, [tail, 1 - tail])), abs=0.03)
@@ -44,21 +44,12 @@ def test_holm_rejects_what_the_step_down_rejects(p, alpha):
     assert {name for name, value in result.items() if value <= alpha} == rejected
 
 
-LEVELS = [0.05, 0.05 / 32]  # of one test, and of the first step of Holm's method over the 32 of the head to head
-few = pytest.mark.parametrize("n", [3, 5, 10])
-levels = pytest.mark.parametrize("alpha", LEVELS, ids=["one test", "the first of 32"])
-
-
-def shown(effect, spread, n, alpha):
-    """The share of simulated samples in which a paired t test shows a true effect at ``alpha``."""
-    samples = np.random.default_rng(5).normal(effect, spread, (40_000, n))
-    return float((stats.ttest_1samp(samples, 0, axis=1).pvalue <= alpha).mean())
-
-
-@few
-@levels
+@pytest.mark.parametrize("n", [3, 10])
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 32])  # of one test, and of the first step of Holm's method over 32
 def test_the_minimum_detectable_effect_is_shown_in_four_of_five_samples(n, alpha):
-    assert shown(minimum_detectable(0.03, n, alpha=alpha), 0.03, n, alpha) == pytest.approx(0.8, abs=0.02)
+    samples = np.random.default_rng(5).normal(minimum_detectable(0.03, n, alpha=alpha), 0.03, (20_000, n))
+    shown = (stats.ttest_1samp(samples, 0, axis=1).pvalue <= alpha).mean()
+    assert shown == pytest.approx(0.8, abs=0.02)
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 30), (4, 10), (5, 5)])
@@ -78,14 +69,12 @@ def test_the_interval_of_a_share_is_that_of_the_beta_law(count, n):
         lambda: minimum_detectable(1.0, 5, alpha=0.9),
         lambda: share(3, 2),
         lambda: share(-1, 2),
-        lambda: share(0, 0),
         lambda: share(1, 2, level=1),
         lambda: bootstrap([1.0]),
         lambda: bootstrap([1.0, math.nan]),
         lambda: bootstrap([[1.0, 2.0]]),
         lambda: bootstrap(["a", "b"]),
         lambda: student(FIVE, level=0),
-        lambda: holm({"a": 1.2}),
         lambda: holm({"a": math.nan}),
         lambda: holm({}),
     ],
@@ -96,32 +85,22 @@ def test_bad_input(call):
     assert issubclass(StatsError, InputError)
 
 
-VALUES, CELL_ERRORS = np.array([0.10, 0.30, 0.35, 0.65]), np.array([0.05, 0.08, 0.10, 0.20])
-
-
-def interval_of(value, error, level=0.95):
-    half = stats.norm.ppf((1 + level) / 2) * error
-    return Interval(value, value - half, value + half, level, 50, "percentile")
-
-
-CELLS = [interval_of(value, error) for value, error in zip(VALUES, CELL_ERRORS, strict=True)]
-
-
-def by_hand(values, errors, level=0.95):
-    """DerSimonian and Laird's variance between cells, and the interval of Hartung and Knapp; Cochran's Q."""
-    k, weights = len(values), errors**-2.0
-    fixed = np.average(values, weights=weights)
-    q = sum(w * (y - fixed) ** 2 for w, y in zip(weights, values, strict=True))
-    between = max(0.0, (q - (k - 1)) / (sum(weights) - sum(weights**2) / sum(weights)))
-    spread = 1 / (errors**2 + between)
-    mean = np.average(values, weights=spread)
-    error = np.sqrt(np.average((values - mean) ** 2, weights=spread) / (k - 1))
-    return mean, stats.t.ppf((1 + level) / 2, k - 1) * error, q
+VALUES, ERRORS = np.array([0.10, 0.30, 0.35, 0.65]), np.array([0.05, 0.08, 0.10, 0.20])
+CELLS = [
+    Interval(value, value - half, value + half, 0.95, 50, "percentile")
+    for value, half in zip(VALUES, stats.norm.ppf(0.975) * ERRORS, strict=True)
+]
 
 
 def test_the_mean_of_random_effects_is_that_by_hand():
-    mean, half, q = by_hand(VALUES, CELL_ERRORS)
+    """DerSimonian and Laird's variance between cells by Cochran's Q, and the interval of Hartung and Knapp."""
+    weights = ERRORS**-2.0
+    q = (weights * (VALUES - np.average(VALUES, weights=weights)) ** 2).sum()
     assert q > 3, "the cells differ beyond chance"
+    between = (q - 3) / (weights.sum() - (weights**2).sum() / weights.sum())
+    spread = 1 / (ERRORS**2 + between)
+    mean = np.average(VALUES, weights=spread)
+    half = stats.t.ppf(0.975, 3) * np.sqrt(np.average((VALUES - mean) ** 2, weights=spread) / 3)
     result = random_effects(CELLS)
     assert (result.estimate, result.low, result.high) == pytest.approx((mean, mean - half, mean + half))
     assert (result.n, result.method) == (4, "random effects")
