@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import pytest
 import torch
 from golden_cases import assert_matches, cases, load, values
@@ -10,7 +9,7 @@ from support import assert_same, check_gradient, check_rejects, gpu, leaf, some_
 
 from isonb.errors import DegenerateError, InputError, NotFittedError, ShapeError
 from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
-from isonb.layers.isobn import isobn_scale, isobn_statistics
+from isonb.layers.isobn import isobn_scale
 from isonb.layers.soft_decay import soft_decay
 
 SEQUENCES = [case for case in cases("layers") if "isobn" in values("layers", case)]
@@ -46,20 +45,6 @@ def test_saved_sequence_of_isobn(case):
         assert_matches(layer(x[3 * size : 4 * size]), saved["eval_output_with_eps_0.1_beta_1"])
 
 
-def test_isobn_by_loops():
-    """The formula once more, index by index."""
-    x = uneven(30, 4).numpy()
-    std, cov = x.std(0), np.cov(x.T, bias=True)
-    gamma = [np.mean([np.clip(cov[i, j] / (std[i] * std[j]), -1, 1) ** 2 for j in range(4)]) for i in range(4)]
-    theta = [(gamma[i] * std[i] + 0.01) ** -0.7 for i in range(4)]
-    energy = sum(cov[i, i] * theta[i] ** 2 for i in range(4))
-    want = [t * np.sqrt(np.trace(cov) / (energy + 0.01)) for t in theta]
-    got = isobn_statistics(torch.from_numpy(x))
-    assert_same(got, (torch.from_numpy(cov), torch.from_numpy(std)))
-    assert_same(isobn_scale(*got, eps=0.01, beta=0.7), torch.tensor(want, dtype=torch.float64))
-    check_rejects(isobn_scale, ShapeError, r"cov must be \(4, 4\)", torch.eye(3), torch.ones(4))
-
-
 def test_isobn_state_travels():
     layer, x = IsoBN(6), uneven(20, 6).float()
     with pytest.raises(NotFittedError, match="IsoBN must be fitted before it is used"):
@@ -78,6 +63,7 @@ def test_isobn_passes_its_factors_as_constants():
     layer, x = IsoBN(5).double(), leaf(uneven(12, 5))
     layer(x).sum().backward()
     assert_same(x.grad, layer.scale.expand(12, 5))
+    check_rejects(isobn_scale, ShapeError, r"cov must be \(4, 4\)", torch.eye(3), torch.ones(4))
 
 
 def test_isobn_with_dead_dimensions_and_small_batches():

@@ -1,6 +1,5 @@
-"""SBERT-WK: saved sentence vectors, the definition token by token, masks, and what it can't work with."""
+"""SBERT-WK: saved sentence vectors, masks, and what it can't work with."""
 
-import numpy as np
 import pytest
 import torch
 from golden_cases import load, values
@@ -21,35 +20,6 @@ def test_saved(key):
     assert_same(got, torch.tensor(SAVED[key], dtype=torch.float64), rtol=1e-8, atol=1e-10)
     single = sbert_wk(inputs["hidden_states"].float(), inputs["attention_mask"], layer_start=start, window=window)
     assert_same(single.double(), got, rtol=1e-3, atol=1e-5)
-
-
-def by_loops(states, window):
-    """One sentence (K, T, d) without padding, token by token."""
-    vectors, spreads = [], []
-    for token in states.transpose(1, 0, 2)[:-1]:
-        alignment, novelty = [], []
-        for k in range(len(token)):
-            left = token[k - window : k] if k >= window else token[:0]
-            columns = np.concatenate([left, token[k + 1 : k + window + 1], token[k : k + 1]]).T
-            r = np.linalg.qr(columns, mode="r")
-            others = r[:-1, :-1] / np.linalg.norm(r[:-1, :-1], axis=0)
-            last = r[:, -1]
-            toward = others.mean(1) @ last[:-1] / np.linalg.norm(last[:-1])
-            alignment.append(1 / (2 * columns.shape[1] * toward))
-            novelty.append(abs(last[-1]) / np.linalg.norm(last))
-        weights = np.array(alignment) / sum(alignment) + np.array(novelty) / sum(novelty)
-        vectors.append((weights / weights.sum()) @ token)
-        unit = token / np.linalg.norm(token, axis=1, keepdims=True)
-        spreads.append(np.var((unit[1:] * unit[:-1]).sum(1), ddof=1))
-    return (np.array(spreads) / sum(spreads)) @ np.array(vectors)
-
-
-@pytest.mark.parametrize("window", [1, 2, 3])
-def test_definition(window):
-    states = normal(6, 3, 5, 12).cumsum(0)  # each layer close to the one before
-    got = sbert_wk(states, layer_start=1, window=window)
-    want = np.stack([by_loops(states[1:, b].numpy(), window) for b in range(3)])
-    assert_same(got, torch.from_numpy(want), rtol=1e-8)
 
 
 def test_mask():
