@@ -40,9 +40,6 @@ def five_steps(cov):
     return (d * fraction - 1) / (d - 1)
 
 
-# every path through the maths: few rows, many rows, half of the dimensions, equal
-
-
 @pytest.mark.parametrize("shape", [(6, 9), (9, 4), (5, 10), (7, 7)])  # every path through the maths
 @pytest.mark.parametrize("zeta", [0, 0.2, 0.7, 1])
 def test_the_ratio_of_norms_is_the_five_steps(shape, zeta):
@@ -75,17 +72,9 @@ def test_official_values(case):
         got = [isoscore_star(x, zeta, base).item() for zeta in want["zeta_values"]]
         assert got == pytest.approx(want["star"][name], rel=1e-9, abs=1e-12)
         assert got == pytest.approx(want["star_official"][name], abs=1e-7)  # its square roots of d are float32
-
-
-@pytest.mark.parametrize(
-    "case", [c for c in cases("spectral") if "gradient_zeta_0.2" in values("spectral", c)["isoscore"]]
-)
-def test_official_gradient(case):
-    x, want = points(case), values("spectral", case)["isoscore"]["gradient_zeta_0.2"]
-    bases = {"identity": torch.eye(x.shape[1]).double(), "saved_c0": shrinkage(case)}
-    for name, base in bases.items():
-        slope = gradient(lambda z, base=base: isoscore_star(z, 0.2, base), x)
-        assert_matches(slope, want[name], rtol=1e-8, atol=1e-13)
+        if base is not None:
+            slope = gradient(lambda z, base=base: isoscore_star(z, 0.2, base), x)
+            assert_matches(slope, want["gradient_zeta_0.2"][name], rtol=1e-8, atol=1e-13)
 
 
 def test_official_values_with_padding_and_over_layers():

@@ -10,22 +10,19 @@ from support import P4, assert_same, check_gradient, check_rejects, normal, unev
 from isonb import SoftZCA, alignment, cka, lidar, nc1, participation_ratio
 from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
 
-Q4 = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0], [3.0, 1.0]], dtype=torch.float64)
 P6 = torch.cat([P4, torch.tensor([[3.0, 1.0], [-1.0, 2.0]])])
-Q6 = torch.cat([Q4, torch.tensor([[2.0, 2.0], [0.0, -1.0]])])
+Q6 = torch.tensor([[1, 0], [0, 2], [-1, 1], [3, 1], [2, 2], [0, -1]], dtype=torch.float64)
 RING = torch.tensor([[math.cos(a), math.sin(a)] for a in (0, 2 * math.pi / 3, 4 * math.pi / 3)], dtype=torch.float64)
 
 
 def test_alignment():
-    moved = P4 + torch.tensor([0.1, 0.0])
-    assert alignment(P4, moved, normalize=False).item() == pytest.approx(0.01)
     x, y = uneven(20, 5), uneven(20, 5, seed=1)
+    assert_same(alignment(x, x + torch.eye(5)[1], 3.0, normalize=False), torch.tensor(1.0).double())
     units = [z / z.norm(dim=1, keepdim=True) for z in (x, y)]
     for power in (0.5, 1, 2, 3):
         assert_same(alignment(x, y, power), (units[0] - units[1]).norm(dim=1).pow(power).mean())
     zero = torch.cat([x, torch.zeros(1, 5)])
     assert_same(alignment(zero, torch.cat([y, x[:1]])), alignment(x, y))  # no direction, no pair
-    check_gradient(lambda a, b: alignment(a, b, 1.5), x[:4], y[:4])
     check_rejects(alignment, InputError, "power must be positive", x, y, 0)
     check_rejects(alignment, ShapeError, "y must have the 5 dimensions", x, y[:, :4])
     check_rejects(alignment, DegenerateError, "two vectors that aren't zero", 0 * x, y)
@@ -41,7 +38,6 @@ def unbiased_hsic(k, m):
 
 
 def test_cka():
-    assert cka(P4, Q4).item() == pytest.approx(0.541518, abs=6e-7)
     assert cka(P6, Q6).item() == pytest.approx(0.563516, abs=6e-7)
     assert cka(P6, Q6, debiased=True).item() == pytest.approx(0.234888, abs=6e-7)
     x, y = uneven(9, 30), uneven(9, 25, seed=2) + 3  # by way of n x n matrices; the values above by the others
@@ -54,7 +50,6 @@ def test_cka():
     assert cka(wide, white).item() == pytest.approx(math.sqrt(participation_ratio(wide).item() / 6))
     assert_same(cka(x, 3 * x @ torch.linalg.qr(normal(30, 30))[0] - 7), torch.tensor(1.0).double())
     assert_same(cka(x.float(), y), cka(x, y), rtol=1e-5)  # of two types, in the wider
-    check_gradient(lambda a, b: cka(a, b, debiased=True), P6, Q6)
     check_rejects(cka, ShapeError, "y must have the points of x", x, y[:8])
     check_rejects(cka, ShapeError, "at least 4 points", x[:3], y[:3], debiased=True)
     check_rejects(cka, DegenerateError, "both clouds must vary", x, 0 * y + 1)
@@ -72,9 +67,6 @@ def lidar_by_eigenvalues(views, delta):
 
 
 def test_lidar():
-    centres = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
-    views = centres[:, None] + torch.tensor([[0.5, 0.0], [-0.5, 0.0], [0.0, 0.5], [0.0, -0.5]])
-    assert lidar(views).item() == pytest.approx(1.497736, abs=6e-7)
     views = uneven(12, 3, 7) + 100 * normal(12, 1, 7)
     for delta in (0.0, 1e-4, 3.0):
         assert lidar(views, delta).item() == pytest.approx(lidar_by_eigenvalues(views.numpy(), delta))
