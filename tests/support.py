@@ -234,9 +234,10 @@ def check_cuda(function: Function, x: Tensor, *, rtol: float = 1e-9, atol: float
 
 
 def nasty(x: Tensor, kind: str) -> Tensor:
-    """The cloud with ties, copies, tight clusters, a mean or a point far away, no extent at all."""
+    """The cloud with ties, copies, tight clusters, a mean or a point far away, on a curve, of no extent at all."""
     n = x.shape[-2]
     half = (torch.arange(n) < n // 2).to(x.dtype).unsqueeze(1)
+    turn = 2 * torch.pi * torch.arange(n, dtype=x.dtype).unsqueeze(1) / n
     return {
         "normal": x,
         "grid": x.round(),
@@ -245,8 +246,11 @@ def nasty(x: Tensor, kind: str) -> Tensor:
         "clusters": 1e-3 * x + half,
         "offset": x + 1e4,
         "far point": torch.where(torch.arange(n).unsqueeze(1) == n - 1, 1e4, x),
+        "line": x[..., :1] * torch.linspace(1, 2, x.shape[-1], dtype=x.dtype),
+        "circle": torch.cat([turn.cos(), turn.sin()], 1),
+        "tight": 1e-6 * x + 1,
         "tiny": x * 1e-30,
-        "huge": x * 1e17,
+        "huge": x * 1e30,
     }[kind]
 
 
