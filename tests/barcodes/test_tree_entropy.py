@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import assert_same, check_gradient, nasty, normal, some_mask
 
 from isonb.barcodes.inputs import tree_edges
-from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy, value_and_slopes
+from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy
 from isonb.checks import strict
 from isonb.losses import PersistentEntropyLoss
 from isonb.numerics.distances import edge_lengths
@@ -27,7 +27,7 @@ def plain(x: torch.Tensor, mask: torch.Tensor | None, rule: Choice) -> torch.Ten
 KINDS = ["normal", "grid", "equal", "copies", "clusters", "far point", "tiny", "huge"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(
     n=st.integers(2, 40),
     d=st.sampled_from([1, 3, 40]),
@@ -44,18 +44,6 @@ def test_value_and_gradient_are_those_of_the_plain_form(n, d, kind, masked, rule
     slopes = [torch.autograd.grad(value.sum(), x)[0] for value in (got, want)]
     largest = slopes[1].abs().amax().clamp_min(1e-300)
     assert_same(slopes[0] / largest, slopes[1] / largest, rtol=1e-7, atol=1e-9)
-
-
-@settings(max_examples=60, deadline=None)
-@given(n=st.integers(3, 40), d=st.sampled_from([3, 40, 300]), rule=RULES, seed=st.integers(0, 999))
-def test_float32_equals_float64(n, d, rule, seed):
-    x = normal(2, n, d, seed=seed).float()
-    edges = tree_edges(x, None)[0]
-    results = []
-    for points in (x, x.double()):
-        bars = edge_lengths(points, edges)
-        results.append(value_and_slopes(bars, rule._replace(select=False)))  # which bars are kept may hang on rounding
-    assert_same(results[0], results[1], rtol=1e-5, atol=1e-5, dtype=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
