@@ -1,7 +1,6 @@
 """Barcodes in the arrays of gudhi and ripser, against what the installed ones give and take."""
 
 import gudhi
-import gudhi.wasserstein
 import numpy as np
 import persim.persistent_entropy
 import pytest
@@ -30,6 +29,7 @@ def test_the_arrays_are_those_of_ripser_and_of_gudhi(x, generators):
     theirs = ripser.ripser(x.numpy(), maxdim=2)["dgms"]
     result = to_diagrams(ours)
     for item, other in zip(result, theirs, strict=True):
+        assert item.dtype == np.float64
         order = np.argsort(other[:, 1] - other[:, 0], kind="stable")
         np.testing.assert_allclose(item, other[order], rtol=1e-6)
     pairs, want = to_diagrams(ours, "gudhi"), gudhi_pairs(x)
@@ -57,8 +57,6 @@ def test_functions_of_gudhi_and_persim_take_them():
     entropy = float(persistent_entropy(barcode[1][1] - barcode[1][0]))
     assert float(Entropy(mode="scalar")(loops).item()) == pytest.approx(entropy)
     assert persim.persistent_entropy.persistent_entropy(loops) == pytest.approx(entropy)
-    assert gudhi.wasserstein.wasserstein_distance(loops, loops) == 0
-    assert gudhi.bottleneck_distance(loops, ripser.ripser(CLOUDS[1].numpy())["dgms"][1]) < 1e-6
 
 
 def test_tensors_keep_their_type_and_gradient():
@@ -74,9 +72,7 @@ def test_errors():
     barcode = rips_barcode(CLOUDS[0])
     check_rejects(to_diagrams, InputError, "layout must be one of ripser, gudhi; got 'gtda'", barcode, "gtda")
     check_rejects(to_diagrams, InputError, "for each dimension", barcode[0])
-    check_rejects(to_diagrams, InputError, "for each dimension", 3)
     check_rejects(from_diagrams, ShapeError, "a list by dimension", torch.ones(4, 2))
     check_rejects(from_diagrams, ShapeError, r"\(bars, 2\)", [torch.ones(4, 3)])
     check_rejects(from_diagrams, DegenerateError, "before its birth", [[[2.0, 1.0]]])
     check_rejects(from_diagrams, InputError, "in a layout of to_diagrams", 3)
-    check_rejects(from_diagrams, InputError, "in a layout of to_diagrams", ["abc"])
