@@ -83,15 +83,16 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("options", (CASES | LOSSES).values(), ids=CASES | LOSSES)
-def test_one_two_and_four_micro_batches_make_the_same_update(tmp_path, options):
-    whole = train(tmp_path, 1, **options)
-    for parts in (2, 4):
-        cut = train(tmp_path, parts, **options)
-        assert_same_weights(cut, whole)
-        for now, then in zip(cut.state.log_history[:2], whole.state.log_history[:2], strict=True):
-            assert now["isonb_penalty"] == pytest.approx(then["isonb_penalty"], abs=1e-12)
-            assert now["loss"] == pytest.approx(then["loss"], abs=1e-6)  # the Trainer sums losses in float32
+CUT = CASES | {name: LOSSES[name] for name in ("selected bars", "I-STAR", "I-STAR, running")}
+
+
+@pytest.mark.parametrize("options", CUT.values(), ids=CUT)
+def test_four_micro_batches_make_the_same_update_as_one(tmp_path, options):
+    whole, cut = (train(tmp_path, parts, **options) for parts in (1, 4))
+    assert_same_weights(cut, whole)
+    for now, then in zip(cut.state.log_history[:2], whole.state.log_history[:2], strict=True):
+        assert now["isonb_penalty"] == pytest.approx(then["isonb_penalty"], abs=1e-12)
+        assert now["loss"] == pytest.approx(then["loss"], abs=1e-6)  # the Trainer sums losses in float32
 
 
 def train_on_this_rank(folder):
@@ -142,7 +143,7 @@ def test_the_shrinkage_covariance_is_measured_at_each_epochs_start(tmp_path, mon
 
 
 class Compared(IStarLoss):
-    """Compares its value with that by the covariance of the training data at the same step, and both with the bound."""
+    """Compares its value with that by the covariance of the training data at the same step."""
 
     trainer, values = None, ()
 
@@ -153,22 +154,16 @@ class Compared(IStarLoss):
         exact = Pooling("tokens", "all").points(states, rows)[0].T.cov()
         model.train()
         value, want = (super(Compared, self).forward(points, cov, mask) for cov in (shrinkage_cov, exact))
-        off, batch = shrinkage_cov - exact, points.detach().T.cov()
-        ours, best = (batch.lerp(cov, self.zeta) for cov in (shrinkage_cov, exact))
-        p = best.trace() / best.norm()
-        bound = self.zeta * (off.trace().abs() + p * off.norm()) / ours.norm()
-        assert abs(ours.trace() / ours.norm() - p) <= bound + 1e-12
         self.values += (abs(value - want).item(),)
         return value
 
 
-@pytest.mark.parametrize(("weight", "far"), [(1.0, 0.03), (-1.0, 0.07)])
-def test_a_running_covariance_is_as_near_to_that_of_the_step_as_one_of_each_epoch(tmp_path, weight, far):
+def test_a_running_covariance_is_as_near_to_that_of_the_step_as_one_of_each_epoch(tmp_path):
     """Steps so large that the covariance moves by half in an epoch, and dropout, which the running one has in it."""
     changes = {"max_steps": -1, "num_train_epochs": 3, "learning_rate": 0.005}
     passes, largest = [], []
     for running in (True, False):
-        penalty = Compared(weight)
+        penalty = Compared(-1.0)
         args = TrainingArguments(**tiny.arguments(tmp_path, per_device_train_batch_size=8, **changes))
         trainer = penalty.trainer = IsotropyTrainer(
             model=tiny.model(dropout=0.1), args=args, train_dataset=tiny.sentences(64), eval_dataset=None,
@@ -182,11 +177,10 @@ def test_a_running_covariance_is_as_near_to_that_of_the_step_as_one_of_each_epoc
         passes.append(len(counted))
         largest.append(max(penalty.values))
     assert passes == [1, 3]
-    assert 1e-3 < largest[0] < min(far, 1.5 * largest[1])
+    assert 1e-3 < largest[0] < min(0.07, 1.5 * largest[1])
 
 
-@pytest.mark.parametrize("running", [False, True])
-@pytest.mark.parametrize("start", [2, 4, 6])
+@pytest.mark.parametrize(("start", "running"), [(2, False), (4, False), (4, True), (6, True)])
 def test_a_resumed_training_goes_on_with_the_covariance_of_its_epoch(tmp_path, start, running):
     """Four updates an epoch: 2 and 6 are in the middle of one, 4 is the end of the first."""
     options = {"penalty": IStarLoss(-1.0), "points": "tokens", "layers": "all", "running_shrinkage": running}
@@ -202,14 +196,12 @@ def test_a_resumed_training_goes_on_with_the_covariance_of_its_epoch(tmp_path, s
     assert torch.equal(whole.shrinkage.cov, again.shrinkage.cov)
 
 
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_weights_in_half_precision_are_warned_of(tmp_path, kind):
+def test_weights_in_half_precision_are_warned_of(tmp_path):
     args = TrainingArguments(**tiny.arguments(tmp_path))
-    with pytest.warns(
-        PrecisionWarning, match=f"weights in {kind} are trained .* dtype=torch.float32, and train in half"
-    ):
-        IsotropyTrainer(model=tiny.model().to(kind), args=args, penalty=None)
-    frozen = tiny.model().to(kind).requires_grad_(False)
+    message = r"weights in torch.bfloat16 are trained .* dtype=torch.float32, and train in half"
+    with pytest.warns(PrecisionWarning, match=message):
+        IsotropyTrainer(model=tiny.model().bfloat16(), args=args, penalty=None)
+    frozen = tiny.model().bfloat16().requires_grad_(False)
     frozen.classifier.float().requires_grad_(True)
     IsotropyTrainer(model=frozen, args=args, penalty=None)
 
@@ -248,15 +240,13 @@ def halves(points):
 EVERY = {"points": "tokens", "layers": "all"}
 SMOOTH = {"changes": {"label_smoothing_factor": 0.1}, "penalty": between_labels}
 SAME = {  # an update in so many micro-batches, and what it equals in one
-    **{kind: (2, EVERY | {"kind": kind}, EVERY | {"kind": kind}) for kind in tiny.KINDS if kind != "bert"},
+    **{kind: (2, EVERY | {"kind": kind}, EVERY | {"kind": kind}) for kind in ("albert", "gpt2")},
     "gradient checkpointing": (2, EVERY | {"changes": {"gradient_checkpointing": True}}, EVERY),
     "labels that are smoothed": (2, SMOOTH, SMOOTH),
     "a loss function": (2, {"compute_loss_func": summed, "penalty": between_labels}, {"penalty": between_labels}),
-    "a loss that is scaled in two": (2, {"trainer": IsotropySummed, "penalty": one_minus_isoscore}, {}),
-    "a loss that is scaled in four": (4, {"trainer": IsotropySummed, "penalty": one_minus_isoscore}, {}),
+    "a loss that is scaled": (2, {"trainer": IsotropySummed, "penalty": one_minus_isoscore}, {}),
     "a loss that is told not to be scaled": (2, {"trainer": IsotropyMeanOfMeans, "penalty": one_minus_isoscore}, {}),
     "the mean over micro-batches": (2, {"per_micro_batch": True}, {"penalty": halves}),
-    "weight zero": (2, {"weight": 0.0}, {"trainer": Trainer}),
 }
 
 
