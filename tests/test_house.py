@@ -46,12 +46,6 @@ print(*sorted(str(one.message).split(" ")[0] for one in raised if one.category i
     assert set(names.split()) <= set(done.stdout.split())
 
 
-def test_a_class_has_a_name_of_its_own():
-    trees = [ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")]
-    classes = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
-    assert sorted(classes) == sorted(set(classes))
-
-
 def test_with_torch_alone_isonb_computes_and_what_is_missing_is_told_by_name():
     script = """
 import sys

@@ -14,9 +14,11 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trai
 
 from isonb import cli
 from isonb.models.catalogue import EMBEDDED, embedded_folder
+from isonb_lab.cli.commands import planned_run
 from isonb_lab.data.rows import load_task
 from isonb_lab.pages import __main__ as pages
 from isonb_lab.pages.chapters import Book
+from isonb_lab.sweeps.grids import grid_sizes, load_grid
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -60,13 +62,6 @@ def lost_names(text: str) -> list[str]:
     return lost
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_paths_and_names_on_the_pages_exist(page):
-    text = page.read_text(encoding="utf-8")
-    assert lost_paths(text) == []
-    assert lost_names(text) == []
-
-
 def commands(text: str) -> list[list[str]]:
     """The commands of this package in blocks of a terminal, as words; a line that ends in a backslash goes on."""
     lines = [line for kind, block in BLOCK.findall(text) if kind in ("", "bash") for line in COMMAND.findall(block)]
@@ -74,14 +69,33 @@ def commands(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_on_the_pages_are_understood(page):
-    for program, *text in commands(page.read_text(encoding="utf-8")):
+def test_paths_and_names_on_the_pages_exist_and_commands_are_understood(page):
+    text = page.read_text(encoding="utf-8")
+    assert lost_paths(text) == []
+    assert lost_names(text) == []
+    for program, *words in commands(text):
         if program == "isonb":
-            cli._parser().parse_args(text)
+            cli._parser().parse_args(words)
             continue
-        options = pages.parser().parse_args(text)
+        options = pages.parser().parse_args(words)
         for chapter in Book(ROOT).pick(options.chapters) if "chapters" in options else ():
             chapter.validate(dict(getattr(options, "p", [])))
+
+
+@pytest.mark.parametrize("page", ["practice/run_experiments.md", "experiments/README.md"])
+def test_runs_and_grids_on_the_pages_can_be_planned(page, tmp_path):
+    text = (ROOT / "book" / page).read_text(encoding="utf-8")
+    text = re.sub("<!-- own:start -->.*<!-- own:end -->", "", text, flags=re.DOTALL)  # the last test runs it
+    for words in (words for program, *words in commands(text) if program == "isonb"):
+        options = cli._parser().parse_args(words)
+        if options.command == "sweep":
+            file = ROOT / options.grid
+            assert options.size in grid_sizes(file if file.is_file() else options.grid)
+        if options.command == "run":
+            planned_run(options)
+    for grid in (block for kind, block in BLOCK.findall(text) if kind == "yaml"):
+        (tmp_path / "grid.yaml").write_text(grid, encoding="utf-8")
+        assert load_grid(tmp_path / "grid.yaml", "small")
 
 
 def blocks(text: str, name: str) -> list[str]:
