@@ -1,17 +1,42 @@
 """Runs for the tests of sweeps: they sleep and put a record, prepared before, in its place; a journal says what ran.
 
-``python fake_runs.py OUT WORKERS SCHEDULER RUNS`` sweeps over them in a process that a test can kill.
+``python fake_runs.py OUT WORKERS SCHEDULER`` sweeps over them in a process that a test can kill.
 """
 
 import os
 import shutil
 import signal
 import sys
+import textwrap
 import time
 from collections import Counter
 from pathlib import Path
 
-RUNS = 20
+RUNS = 8
+HEADER = """\
+---
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+```{code-cell} ipython3
+:tags: [parameters]
+
+planned: dict = {}  # the run
+out: str = ""  # folder
+data: str = ""  # folder
+work: str = ""  # folder
+```
+"""
+
+
+def write_template(folder, cells):
+    """A template of finetune runs, of these cells of code."""
+    folder.mkdir(exist_ok=True)
+    code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in cells]
+    (folder / "finetune.md").write_text("\n".join([HEADER, *code]), encoding="utf-8")
+    return folder
 
 
 def config(seed):
@@ -91,9 +116,7 @@ if __name__ == "__main__":
     from isonb_lab.sweeps.sweep import sweep
 
     folder, workers, scheduler = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    options = {"progress": False, "runner": "fake_runs:slow"}
-    report = sweep(
-        map(config, range(int(sys.argv[4]))), folder, workers=workers, scheduler=scheduler or None, **options
-    )
+    options = {"workers": workers, "scheduler": scheduler or None, "progress": False, "runner": "fake_runs:slow"}
+    report = sweep(map(config, range(RUNS)), folder, **options)
     print(report)
     sys.exit(report.exit_code)

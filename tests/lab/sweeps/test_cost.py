@@ -1,7 +1,10 @@
 """The cost estimate: its arithmetic against a profiler's count, its tables against models and data."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from cola import save_cola
 from torch.utils.flop_counter import FlopCounterMode
 
 from isonb.errors import InputError
@@ -29,19 +32,26 @@ def test_forward_counts_what_a_profiler_counts():
 
 
 @pytest.mark.parametrize("name", ["tiny", "minilm"])
-def test_sizes_in_the_table_are_the_models(name):
-    config, size = find(name).config, cost.encoder_size(name)
-    assert (size.layers, size.width) == (config.num_hidden_layers, config.hidden_size)
-    assert size.inner == config.intermediate_size
+def test_sizes_in_the_table_are_those_of_the_folder(name):
+    assert cost.encoder_size(name) == cost.encoder_size(str(find(name).folder))
 
 
-def test_a_folder_is_read_and_an_unknown_model_said(monkeypatch):
+def test_a_model_of_unknown_size_is_taken_for_bert(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert cost.encoder_size(str(find("tiny").folder)) == cost.EncoderSize(4, 128, 512)
     result = cost.estimate([plan(COLA | {"model": "nobody/nothing"})])
     assert result.assumed == ("nobody/nothing",)
     assert "nobody/nothing" in str(result)
     assert result.flops == cost.estimate([plan(COLA)]).flops
+
+
+def test_needs_say_where_models_and_rows_are(bert, tmp_path, monkeypatch):
+    (tmp_path / "org").mkdir()
+    (tmp_path / "org/name").symlink_to(bert)
+    monkeypatch.setenv("ISONB_MODELS", str(tmp_path))
+    data = save_cola(tmp_path / "data")
+    model, rows = cost.needs([plan(COLA | {"model": "org/name", "seed": seed}) for seed in (0, 1)], data)
+    assert (model.where, model.runs, model.there) == (f"in {Path(bert).resolve()}", 2, True)
+    assert (rows.where, rows.runs, rows.there) == (f"in {data / 'glue/cola'}", 2, True)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +81,8 @@ def test_methods_cost_what_they_add():
 
 
 def test_estimates_add_up_and_say_what_they_are():
-    two = cost.estimate([plan(COLA), plan(COLA | {"seed": 1})])
-    first = cost.estimate([plan(COLA)])
-    assert two.runs == 2
-    assert two.gpu_hours == pytest.approx(2 * first.gpu_hours)
-    assert cost.estimate([]).cpu_hours == 0
+    one, two = (cost.estimate([plan(COLA | {"seed": seed}) for seed in range(runs)]) for runs in (1, 2))
+    assert (two.runs, two.gpu_hours) == (2, pytest.approx(2 * one.gpu_hours))
     assert cost.estimate([plan({"experiment": "synthetic"})]).flops > 1e11
     with pytest.raises(InputError, match="the GPU must be one of"):
         cost.estimate([plan(COLA)], "abacus")

@@ -1,18 +1,18 @@
 """One run as one notebook, by papermill and a real kernel; and one run a GPU."""
 
+import functools
 import json
 import os
 import resource
 import signal
 import sys
-import textwrap
 import threading
 from pathlib import Path
 
 import nbformat
 import pytest
 import torch
-from fake_runs import config, journal
+from fake_runs import config, journal, write_template
 from safetensors.torch import save_file
 from waiting import gone, until
 
@@ -22,22 +22,6 @@ from isonb_lab.sweeps import execution
 from isonb_lab.sweeps.execution import _disk_refused, execute, prepare
 from isonb_lab.sweeps.gpus import claimed, visible
 
-HEADER = """\
----
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
----
-```{code-cell} ipython3
-:tags: [parameters]
-
-planned: dict = {}  # the run
-out: str = ""  # folder
-data: str = ""  # folder
-work: str = ""  # folder
-```
-"""
 WRITE = """
     from isonb_lab.runs.record import Record, write_record
     write_record(out + "/records", Record(planned["config"], {"accuracy": 0.5}, named=planned["run_id"]))
@@ -47,24 +31,11 @@ CONFIG = resolve({"task": "english_sentiment", "protocol": "smoke", "method": {"
 
 @pytest.fixture
 def template(tmp_path, monkeypatch):
-    """Write a finetune template of these code cells, take it for that of isonb, and give its folder."""
+    """Write a template of these code cells, which is taken for that of isonb."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-
-    def write(*cells):
-        folder = tmp_path / "experiments"
-        folder.mkdir(exist_ok=True)
-        code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in cells]
-        (folder / "finetune.md").write_text("\n".join([HEADER, *code]), encoding="utf-8")
-        monkeypatch.setattr(execution, "EXPERIMENTS_FOLDER", folder)
-        return folder
-
-    return write
-
-
-def outputs(out, run_id):
-    notebook = nbformat.read(out / "notebooks" / f"{run_id}.ipynb", as_version=4)
-    return "".join(part.get("text", "") for cell in notebook.cells for part in cell.get("outputs", []))
+    monkeypatch.setattr(execution, "EXPERIMENTS_FOLDER", tmp_path / "experiments")
+    return lambda *cells: write_template(tmp_path / "experiments", cells)
 
 
 def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
@@ -74,27 +45,27 @@ def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
     print([sys.executable, os.getcwd(), os.environ["OMP_NUM_THREADS"], data, work])
     """
     template(report, WRITE)
-    out = tmp_path / "out"
-    outcome = execute(prepare(plan(CONFIG), out, data=tmp_path))
+    job = prepare(plan(CONFIG), tmp_path / "out", data=tmp_path)
+    outcome = execute(job)
     assert (outcome.status, outcome.error, outcome.damaged) == ("finished", "", "")
-    assert read_record(out / "records" / f"{outcome.run_id}.json").config == CONFIG  # through a kernel, unchanged
-    work = str(out / "work" / outcome.run_id)
-    assert str([sys.executable, os.getcwd(), "1", str(tmp_path), work]) in outputs(out, outcome.run_id)
-    assert sorted(path.name for path in (out / "notebooks").iterdir()) == [f"{outcome.run_id}.ipynb"]
-    assert not Path(work).exists()
-    assert execute(prepare(plan(CONFIG), out)).status == "skipped"
+    assert read_record(job.record).config == CONFIG  # through a kernel, unchanged
+    (printed,) = nbformat.read(job.notebook, as_version=4).cells[-2].outputs
+    assert printed.text.strip() == str([sys.executable, os.getcwd(), "1", str(tmp_path), str(job.work)])
+    assert os.listdir(job.notebook.parent) == [job.notebook.name]
+    assert not job.work.exists()
+    assert execute(job).status == "skipped"
 
 
 def test_a_run_that_raises_leaves_a_failed_record_and_the_traceback(template, tmp_path):
     template("from isonb.errors import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
-    outcome = execute(prepare(plan(CONFIG), tmp_path / "out"))
+    job = prepare(plan(CONFIG), tmp_path / "out")
+    outcome = execute(job)
     assert (outcome.status, outcome.error) == ("failed", "OptionError: rank must be 2; got 3. Fix it.")
-    record = read_record(tmp_path / "out" / "records" / f"{outcome.run_id}.json")
+    record = read_record(job.record)
     assert (record.status, record.error, record.config) == ("failed", outcome.error, CONFIG)
     assert {"code", "seconds", "seed", "started", "versions"} <= set(record.manifest)
-    notebook = (tmp_path / "out" / "notebooks" / f"{outcome.run_id}.ipynb").read_text()
-    assert "Traceback" in notebook
-    assert execute(prepare(plan(CONFIG), tmp_path / "out")).status == "failed before"
+    assert "Traceback" in job.notebook.read_text()
+    assert execute(job).status == "failed before"
     template(WRITE, "raise ValueError('no picture')")
     again = execute(prepare(plan(CONFIG), tmp_path / "out", retry_failed=True))
     assert (again.status, again.error) == ("finished", "after its record was written, ValueError: no picture")
@@ -148,12 +119,13 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
 )
 @pytest.mark.slow
 def test_each_template_runs_through(config, tmp_path):
-    outcome = execute(prepare(plan(config | {"protocol": "smoke"}), tmp_path))
+    job = prepare(plan(config | {"protocol": "smoke"}), tmp_path)
+    outcome = execute(job)
     assert (outcome.status, outcome.error) == ("finished", "")
-    record = read_record(tmp_path / "records" / f"{outcome.run_id}.json")
+    record = read_record(job.record)
     assert record.metrics
     assert record.series
-    notebook = json.loads((tmp_path / "notebooks" / f"{outcome.run_id}.ipynb").read_text())
+    notebook = json.loads(job.notebook.read_text())
     kinds = {kind for cell in notebook["cells"] for part in cell.get("outputs", []) for kind in part.get("data", {})}
     assert {"application/vnd.vegalite.v5+json", "image/png", "text/html"} <= kinds
 
@@ -163,34 +135,25 @@ def test_gpus_are_those_this_process_may_use(tmp_path, monkeypatch):
     program.write_text("#!/bin/sh\nprintf 'GPU-a\\nGPU-b\\n'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    for inputs, results in [
-        (None, ("GPU-a", "GPU-b")),
-        ("1", ("GPU-b",)),
-        ("", ()),
-        ("0,-1,1", ("GPU-a",)),
-        ("MIG-x", ("MIG-x",)),
-    ]:
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        if inputs is not None:
-            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", inputs)
+    for setting, results in (("1", ("GPU-b",)), ("", ()), ("0,-1,1", ("GPU-a",)), ("MIG-x", ("MIG-x",))):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", setting)
         assert visible() == results
-    program.write_text("#!/bin/sh\necho 'no driver'; exit 9\n")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert visible() == ("GPU-a", "GPU-b")
+    program.write_text("#!/bin/sh\necho 'no driver'; exit 9\n")
     assert visible() == ()
 
 
 def test_a_gpu_is_claimed_once(tmp_path):
     stop = threading.Event()
-    with (
-        claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (first, locks),
-        claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (two, _),
-    ):
+    claim = functools.partial(claimed, ["GPU-a", "GPU-b"], folder=tmp_path)
+    with claim() as (first, locks), claim() as (two, _):
         assert {first["CUDA_VISIBLE_DEVICES"], two["CUDA_VISIBLE_DEVICES"]} == {"GPU-a", "GPU-b"}
         assert len(locks) == 1
         stop.set()
-        with claimed(["GPU-a", "GPU-b"], stop=stop, folder=tmp_path) as (three, none):
+        with claim(stop=stop) as (three, none):
             assert (three, none) == ({}, ())
-    with claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (again, _):
+    with claim() as (again, _):
         assert again == {"CUDA_VISIBLE_DEVICES": "GPU-a"}
 
 

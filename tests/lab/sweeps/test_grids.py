@@ -10,9 +10,8 @@ from isonb_lab.sweeps.grids import GridError, about_grid, load_grid
 @pytest.fixture
 def grid(tmp_path):
     def write(text):
-        path = tmp_path / "grid.yaml"
-        path.write_text(text, encoding="utf-8")
-        return path
+        (tmp_path / "grid.yaml").write_text(text, encoding="utf-8")
+        return tmp_path / "grid.yaml"
 
     return write
 
@@ -65,9 +64,6 @@ smoke:
     [
         ("smoke: [1]", r"smoke, block 1 must be a mapping.*got 1"),
         ("smoke:\n  - task: english_sentiment\n  - task: nope", "smoke, block 2: the task must be"),
-        ("smoke: {task: english_sentiment, sede: 1}", "Did you mean 'seed'"),
-        ("smoke: {task: english_sentiment, epochs: 0}", "block 1: epochs of a finetune run must be int from 1"),
-        ("smoke: {task: english_sentiment, protocol: huge}", "protocol must be one of"),
         ("smoke: {task: english_sentiment, seed: []}", "seed of .*block 1 must have at least one value"),
         ("smoke: {task: english_sentiment, seed: [[0]]}", "seed of .*must be text, a number"),
         ("smoke: {1: 2}", "keys of .*must be names"),
@@ -77,37 +73,26 @@ smoke:
         ("smoke: {task: [", "line 1"),
         ("", "must have blocks"),
         ("smoke: !!python/object/apply:os.system ['true']", "python/object/apply"),
-        (
-            "smoke: {task: english_sentiment, seed: " + str(list(range(150))) + ", epochs: " + str([1] * 150) + "}",
-            "20000",
-        ),
         ("smoke: {task: 2024-13-45}", "readable YAML file"),
         ("smoke: {task: english_sentiment, methods: [{name: none}]}", "Did you mean 'method'"),
     ],
 )
 def test_mistakes_are_told_with_their_place(grid, text, phrase):
-    path = grid(text)
     with pytest.raises(GridError, match=phrase):
-        load_grid(path, "smoke")
+        load_grid(grid(text), "smoke")
 
 
-def test_a_grid_of_isonb_is_found_by_its_name_and_a_file_comes_first(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_grid_of_isonb_is_found_by_its_name_and_a_file_comes_first(here):
     assert load_grid("istar", "smoke") == load_grid(EXPERIMENTS_FOLDER / "istar.yaml", "smoke")
-    (tmp_path / "istar").write_text("smoke: {task: english_sentiment}", encoding="utf-8")
+    (here / "istar").write_text("smoke: {task: english_sentiment}", encoding="utf-8")
     assert len(load_grid("istar", "smoke")) == 1
 
 
 def test_files_and_sizes_that_are_not_there(grid, tmp_path):
     with pytest.raises(GridError, match=r"no file .*none\.yaml.*istar_search"):
         load_grid(tmp_path / "none.yaml", "smoke")
-    with pytest.raises(GridError, match=r"got 'full'\. It has: smoke"):
-        load_grid(grid("smoke: {task: english_sentiment}"), "full")
-    with pytest.raises(GridError, match="got 'about'"):
+    with pytest.raises(GridError, match=r"got 'about'\. It has: smoke"):
         load_grid(grid("smoke: {task: english_sentiment}\nabout: x"), "about")
-    (tmp_path / "latin.yaml").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(GridError, match="readable YAML"):
-        load_grid(tmp_path / "latin.yaml", "smoke")
 
 
 def test_blocks_share_one_limit(grid, monkeypatch):

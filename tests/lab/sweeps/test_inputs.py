@@ -9,8 +9,6 @@ import pytest
 import yaml
 from cola import save_cola
 
-from isonb.models.catalogue import ModelError
-from isonb.runtime.tables import SourceError
 from isonb_lab.runs.inputs import inputs, recorded
 from isonb_lab.runs.manifest import Clock
 from isonb_lab.runs.record import Record, write_record
@@ -18,7 +16,6 @@ from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.runs.settings import plan
 from isonb_lab.sweeps.execution import earlier_outcome, execute, prepare
 from isonb_lab.sweeps.sweep import sweep
-from tests.lab import random_models
 
 COLA = {"task": "cola", "model": "tiny", "protocol": "smoke"}
 
@@ -52,31 +49,26 @@ def test_other_rows_are_another_run(data, tmp_path):
     assert "-inputs-" in other.run_id
     assert earlier_outcome(other) is None
     record(other)
-    assert earlier_outcome(prepare(plan(COLA), tmp_path / "out", data=tmp_path / "other")).run_id == other.run_id
-    assert earlier_outcome(prepare(plan(COLA), tmp_path / "out", data=data)).run_id == first.run_id
-    report = sweep([plan(COLA)], tmp_path / "out", data=tmp_path / "other", progress=False)
-    assert [(outcome.run_id, outcome.status) for outcome in report.outcomes] == [(other.run_id, "skipped")]
+    for run in (first, other):
+        (outcome,) = sweep([plan(COLA)], tmp_path / "out", data=run.data, progress=False).outcomes
+        assert (outcome.run_id, outcome.status) == (run.run_id, "skipped")
     assert execute(first).run_id == first.run_id
 
 
-def test_overwritten_weights_are_another_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    random_models.save("bert", tmp_path / "mybert")
+def test_overwritten_weights_are_another_run(here, bert):
+    shutil.copytree(bert, here / "mybert")
     task = {"task": "english_sts", "protocol": "smoke"}
     names = ("mybert", "./mybert", "mybert/")
     jobs = [prepare(plan(task | {"model": name}), "out") for name in names]
     assert len({job.run_id for job in jobs}) == 1
     record(jobs[0])
-    file = tmp_path / "mybert" / "model.safetensors"
+    file = here / "mybert" / "model.safetensors"
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     other = prepare(plan(task | {"model": "./mybert"}), "out")
     assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
     file.write_bytes(content)
     assert earlier_outcome(prepare(plan(task | {"model": "mybert"}), "out")).status == "skipped"
-    file.unlink()
-    with pytest.raises(ModelError, match="no safetensors weights"):
-        prepare(plan(task | {"model": "mybert"}), "out")
 
 
 def test_a_record_that_says_nothing_of_its_inputs_stands(data, tmp_path):
@@ -91,11 +83,6 @@ def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, mon
     monkeypatch.setattr("datasets.load_dataset", lambda *args, **options: 1 / 0)
     record(job := prepare(plan(COLA), tmp_path / "out", data=data))
     assert earlier_outcome(prepare(plan(COLA), tmp_path / "out", data="hub")).run_id == job.run_id
-    with pytest.raises(SourceError, match="must be an existing folder"):
-        prepare(plan(COLA), tmp_path / "out", data=tmp_path / "nowhere")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match="the split 'train' must be at"):
-        prepare(plan(COLA), tmp_path / "out", data=tmp_path / "empty")
 
 
 def test_a_run_checks_the_rows_it_is_named_by():

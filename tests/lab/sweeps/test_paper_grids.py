@@ -5,19 +5,14 @@ from collections import Counter
 
 import pytest
 import yaml
-from cola import save_cola, write_rows
 
 from isonb_lab.claims.printed import hyperparameters
-from isonb_lab.data.corpus import sentences
 from isonb_lab.data.tasks import KINDS, TASKS
 from isonb_lab.methods import methods
 from isonb_lab.places import EXPERIMENTS_FOLDER
-from isonb_lab.runs.table import scan
 from isonb_lab.sweeps import cost
 from isonb_lab.sweeps.grids import SIZES, about_grid, load_grid
-from tests.lab import random_models
 
-FOLDER = EXPERIMENTS_FOLDER
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 COUNTS = {  # as the papers say
     "baselines": 4 * 4 * 5,
@@ -29,13 +24,13 @@ COUNTS = {  # as the papers say
     "softdecay": 5 * 7 * (3 + 5 + 1) + 7 * 4 + 3 * 5 * 2 + 2,
     "isolayer": 2 * 3 * 5 * (2 + 2 + 2),
 }
-GRIDS = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.yaml")}
+GRIDS = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in EXPERIMENTS_FOLDER.glob("*.yaml")}
 EVERY = sorted((name, size) for name, grid in GRIDS.items() for size in SIZES if size in grid)
 
 
 @functools.cache
 def runs(name, size):
-    return tuple(load_grid(FOLDER / f"{name}.yaml", size))
+    return tuple(load_grid(name, size))
 
 
 def configs(name, size, **expected):
@@ -51,7 +46,7 @@ def test_every_run_resolves_once_and_those_of_the_papers_are_counted(name, size)
     result = runs(name, size)
     assert len(result) == len({run.run_id for run in result})
     assert size != "paper" or len(result) == COUNTS[name]
-    assert len(about_grid(FOLDER / f"{name}.yaml")) > 50
+    assert about_grid(name)
     if len(result) < 10_000:
         estimate = cost.estimate(result)
         assert (estimate.runs, estimate.assumed) == (len(result), ())
@@ -99,53 +94,3 @@ def test_shrink_the_longest_is_trained_as_printed():
     entropy = [config["method"] for config in configs("shrink_the_longest", "paper") if len(config["method"]) > 1]
     assert Counter(method["select"] for method in entropy) == {True: 20, False: 20}
     assert {(method["weight"], method["in_cluster"], method["reduction"]) for method in entropy} == {(1, 0, "sum")}
-
-
-IDS = {"google-bert/bert-base-uncased": "bert", "FacebookAI/roberta-base": "roberta"}
-ROWS = {"train": 80, "validation": 24}
-
-
-@pytest.fixture(scope="module")
-def stand_ins(tmp_path_factory):
-    """A folder of models under their hub ids and one of data in the hub's layout."""
-    home = tmp_path_factory.mktemp("stand_ins")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(random_models, "LENGTH", 512)  # the grid's inputs may be that long
-        for name, kind in IDS.items():
-            random_models.save(kind, home / "models" / name)
-    texts = [sentence.text for sentence in sentences()]
-    for split, count in ROWS.items():
-        numbers = [{"label": i % 2, "idx": i} for i in range(count)]
-        pairs = [row | {"sentence1": texts[i], "sentence2": texts[i + 1]} for i, row in enumerate(numbers)]
-        write_rows(home / f"data/glue/mrpc/{split}.parquet", pairs)
-    save_cola(home / "data")
-    return home
-
-
-def test_the_grid_needs_the_papers_models_by_their_ids(stand_ins, monkeypatch):
-    monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
-    expected = cost.needs(runs("shrink_the_longest", "paper"), stand_ins / "data")
-    assert {need.name for need in expected if need.kind == "model"} == set(IDS)
-    assert all(need.there for need in expected)
-
-
-@pytest.mark.slow
-def test_the_command_runs_a_block_of_the_paper_grid(stand_ins, monkeypatch, capsys, tmp_path):
-    """The first block as it stands, cut to one run of two updates: notebook, record, cost told first."""
-    from isonb.cli import main
-
-    cut = {"model": "google-bert/bert-base-uncased", "method": {"name": "entropy"}, "seed": 0, "max_steps": 2}
-    block = GRIDS["shrink_the_longest"]["paper"][0] | cut
-    grid = tmp_path / "one.yaml"
-    grid.write_text(yaml.safe_dump({"paper": [block]}), encoding="utf-8")
-    monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
-    out = tmp_path / "out"
-    command = ["sweep", str(grid), "--size", "paper", "--data", str(stand_ins / "data"), "--out", str(out)]
-    assert main([*command, "--workers", "1"]) == 0
-    output = capsys.readouterr().out
-    assert output.index("estimate") < output.index("isonb collect")
-    (record,) = scan(out / "records").records.values()
-    assert record.status == "complete"
-    assert record.config["model"] == "google-bert/bert-base-uncased"
-    assert record.config["batch_size"] == 64
-    assert list((out / "notebooks").glob("mrpc-*.ipynb"))
