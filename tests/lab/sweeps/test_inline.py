@@ -4,13 +4,11 @@ import math
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 from waiting import gone, until
 
-from isonb.errors import OptionError
 from isonb_lab.sweeps import inline
 from isonb_lab.sweeps.inline import run_all
 
@@ -19,15 +17,13 @@ BASE = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_
 
 @pytest.mark.slow
 def test_records_come_in_the_order_asked_for_whatever_the_workers(monkeypatch):
-    seeds = (4, 1, 0, 3, 2, 5)
+    seeds = (2, 1, 0, 3)
     configs = [BASE | {"seed": seed} for seed in seeds]
     here = run_all(configs, workers=1)
     monkeypatch.setattr(inline, "START", -math.inf)  # whatever a start costs
     parallel = run_all(configs, workers=2)
     assert tuple(record.config["seed"] for record in parallel) == seeds
-    for item, other in zip(here, parallel, strict=True):
-        assert dict(item.metrics) == dict(other.metrics)
-        assert item.series == other.series
+    assert [(item.metrics, item.series) for item in here] == [(item.metrics, item.series) for item in parallel]
 
 
 def test_short_runs_start_no_process(monkeypatch):
@@ -41,28 +37,27 @@ def test_after_an_error_no_further_run_begins(monkeypatch):
 
     def run(planned):
         begun.append(planned.settings.seed)
-        if planned.settings.seed == 1:
-            raise OptionError("one was wrong")
+        raise ZeroDivisionError
 
     monkeypatch.setattr(inline, "_run", run)
-    with pytest.raises(OptionError, match="one was wrong"):
+    with pytest.raises(ZeroDivisionError):
         run_all([BASE | {"seed": seed} for seed in range(4)], workers=1)
-    assert begun == [0, 1]
+    assert begun == [0]
 
 
 LONG = """
-from isonb_lab.sweeps import inline
+import time
+from isonb_lab.sweeps.inline import worker_pool
 if __name__ == "__main__":
-    short = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_steps": 2}
-    inline.START = 0
-    long = {"task": "english_sentiment", "model": "tiny", "protocol": "embedded"}
-    inline.run_all([short, short, *[long] * 4], workers=2)
+    with worker_pool(2) as pool:
+        list(pool.map(time.sleep, [600, 600]))
 """
 
 
 def children(pid):
-    """Processes that ``pid`` started, its resource tracker left out."""
-    return [child.pid for child in psutil.Process(pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    """Processes that ``pid`` started, its resource tracker left out, when all are past their start."""
+    workers = [child for child in psutil.Process(pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    return [worker.pid for worker in workers if worker.num_threads() > 1]
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
@@ -71,7 +66,6 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     try:
         until(lambda: len(children(parent.pid)) == 2, 120)
         workers = children(parent.pid)
-        time.sleep(1)  # both are past their start
     finally:
         parent.send_signal(signal.SIGKILL)
         parent.wait()
