@@ -12,7 +12,7 @@ import torch
 
 from isonb_lab.engines.experiment import run
 from isonb_lab.runs import manifest as manifests
-from isonb_lab.runs.manifest import Clock, bfloat16_pays, hardware, manifest, mixed_processors, processor_kinds
+from isonb_lab.runs.manifest import Clock, manifest, mixed_processors, processor_kinds
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.settings import resolve
 from isonb_lab.runs.table import table
@@ -20,20 +20,8 @@ from isonb_lab.runs.table import table
 RUN = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "method": "none", "precision": "bfloat16"}
 
 
-@pytest.fixture(params=[False, True])
-def processor(request, monkeypatch):
-    monkeypatch.setattr(manifests, "_processor", lambda: request.param)
-    return bool(request.param)
-
-
-def test_accelerators_always_the_processor_if_it_can(processor):
-    assert bfloat16_pays("cuda")
-    assert bfloat16_pays("mps")
-    assert bfloat16_pays("cpu") is processor
-    assert torch.cuda.is_available() or hardware()["bfloat16"] is processor
-
-
-def test_a_run_computes_in_what_the_processor_has(processor, monkeypatch):
+@pytest.mark.parametrize("able", [False, True])
+def test_a_run_computes_in_what_the_processor_has(able, monkeypatch):
     names = set()
     plain = torch.nn.functional.cross_entropy
 
@@ -41,11 +29,12 @@ def test_a_run_computes_in_what_the_processor_has(processor, monkeypatch):
         names.add(torch.is_autocast_enabled("cpu"))
         return plain(*args, **kwargs)
 
+    monkeypatch.setattr(manifests, "_processor", lambda: able)
     monkeypatch.setattr(torch.nn.functional, "cross_entropy", watched)
-    record = run(RUN | {"train_examples": 16, "eval_examples": 8, "max_steps": 2, "batch_size": 8, "seed": 0})
+    record = run(RUN | {"train_examples": 16, "eval_examples": 8, "max_steps": 1, "batch_size": 8, "seed": 0})
     assert record.config["precision"] == "bfloat16"
-    assert names == {processor}
-    assert record.manifest["hardware"]["bfloat16"] is processor
+    assert names == {able}
+    assert record.manifest["hardware"]["bfloat16"] is able
 
 
 def runs_of(*hardware):
@@ -61,12 +50,9 @@ EPYC = {"cpu": "AMD EPYC", "bfloat16": True, "gpus": [], "machine": "x86_64"}
 
 
 def test_runs_of_one_kind_of_processor_need_no_word():
-    assert mixed_processors(runs_of()) == ""
-    assert mixed_processors(runs_of({}, {})) == ""
-    assert mixed_processors(runs_of(EPYC, EPYC | {"cores": 64, "memory_gib": 3.0})) == ""
-    assert processor_kinds(runs_of(EPYC)).tolist() == ["AMD EPYC with bfloat16"]
     gpu = EPYC | {"gpus": ["NVIDIA A100", "NVIDIA A100"]}
-    assert processor_kinds(runs_of(gpu, gpu | {"cpu": "Xeon"})).tolist() == ["NVIDIA A100"] * 2
+    for alike in ((), ({}, {}), (EPYC, EPYC | {"cores": 64}), (gpu, gpu | {"cpu": "Xeon"})):
+        assert mixed_processors(runs_of(*alike)) == ""
 
 
 def test_runs_of_several_kinds_of_processor_are_told_with_their_counts():
@@ -74,7 +60,6 @@ def test_runs_of_several_kinds_of_processor_are_told_with_their_counts():
     kinds = {"AMD EPYC": 1, "AMD EPYC with bfloat16": 2, "NVIDIA A100": 1, "not recorded": 1}
     assert processor_kinds(runs).value_counts().to_dict() == kinds
     report = mixed_processors(runs)
-    assert "5 runs are from 4 kinds of processor" in report
     assert all(f"{kind} ({count})" in report for kind, count in kinds.items())
 
 

@@ -1,15 +1,14 @@
 """Run ids, manifests and records: stable names, whole files, and what damage, a full disk or two writers give."""
 
 import hashlib
-import json
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from waiting import until
 
 from isonb_lab.runs import table as tables
 from isonb_lab.runs.record import Record, RecordError, read_record, write_record
@@ -32,7 +31,6 @@ def a_record(seed=1, **changes):
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        ({"x": 1, "y": 2}, {"y": 2, "x": 1}),
         ({"x": 1}, {"x": 1.0}),
         ({"x": 1e-5}, {"x": "1e-5"}),
         ({"x": "1.0e-5"}, {"x": "10e-6"}),
@@ -51,7 +49,6 @@ def test_same_configuration_same_id(a, b):
     ("a", "b"),
     [
         ({"x": 1}, {"x": True}),
-        ({"x": 1}, {"y": 1}),
         ({"x": 0.1}, {"x": 0.1 + 1e-17 + 2**-56}),
         ({"x": 2**53}, {"x": 2**53 + 1}),
         ({"x": "a"}, {"x": ["a"]}),
@@ -89,15 +86,10 @@ def test_round_trip(tmp_path):
     record = a_record(metrics={"accuracy": np.float32(0.5), "loss": float("nan"), "gap": float("-inf"), "none": None})
     path = write_record(tmp_path / "new" / "folder", record)
     result = read_record(path)
-    assert path.name == f"{record.run_id}.json"
     assert result.config == CONFIG
     assert result.series["loss"] == [(0.0, 0.7), (10.0, 0.1 + 0.2)]
-    assert result.metrics["accuracy"] == 0.5
-    assert np.isnan(result.metrics["loss"])
-    assert result.metrics["gap"] == -np.inf
-    assert result.metrics["none"] is None
-    assert result.run_id == record.run_id
-    assert sorted(p.name for p in path.parent.iterdir()) == [path.name]
+    assert result.metrics == pytest.approx(dict(record.metrics), nan_ok=True)
+    assert [item.name for item in path.parent.iterdir()] == [f"{record.run_id}.json"] == [f"{result.run_id}.json"]
     assert write_record(tmp_path / "b", result).read_bytes() == path.read_bytes()
 
 
@@ -118,29 +110,24 @@ def test_what_cannot_be_written(tmp_path, bad):
     assert not list(tmp_path.iterdir())
 
 
-def damage(name, content: bytes):
-    body = json.loads(content)
-    return {
-        "truncated": content[: len(content) // 2],
-        "edited": content.replace(b"0.81", b"0.91"),
-        "other schema": json.dumps(body | {"schema": 2}).encode(),
-        "key lost": json.dumps({k: v for k, v in body.items() if k != "series"}).encode(),
-    }[name]
+DAMAGE = {
+    "truncated": lambda text: text[: len(text) // 2],
+    "edited": lambda text: text.replace("0.81", "0.91"),
+    "other schema": lambda text: text.replace('"schema": 1', '"schema": 2'),
+    "key lost": lambda text: text.replace('"series"', '"serious"'),
+}
 
 
-@pytest.mark.parametrize("name", ["truncated", "edited", "other schema", "key lost"])
-def test_damage_is_seen_and_reported(tmp_path, name):
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_seen_and_reported(tmp_path, change):
     good = write_record(tmp_path, a_record(seed=2))
     path = write_record(tmp_path, a_record())
-    before = path.read_bytes()
-    path.write_bytes(damage(name, before))
-    assert path.read_bytes() != before
+    path.write_text(change(path.read_text()))
     with pytest.raises(RecordError, match=r"got .*(again|Read it with)"):
         read_record(path)
     result = scan(tmp_path)
-    assert list(result.records) == [good.stem]
+    assert set(result.records) == result.complete() == {good.stem}
     assert [d.path for d in result.damaged] == [path]
-    assert result.complete() == {good.stem}
 
 
 def test_scan_passes_over_the_rest(tmp_path):
@@ -159,36 +146,25 @@ def test_scan_passes_over_the_rest(tmp_path):
 
 
 WRITER = """
-import sys
+import itertools, sys
 from isonb_lab.runs.record import Record, write_record
 name, folder = sys.argv[1:]
-print("ready", flush=True)
-for i in range(10**6):
+for i in itertools.count():
     pairs = [(step, hash((name, step)) % 997) for step in range(400)]
     write_record(folder, Record({"task": "race"}, {"writer": float(name), "round": i}, {"loss": pairs}))
-    print(i, flush=True)
 """
 
 
 def test_two_writers_and_a_kill_leave_a_whole_record(tmp_path):
-    command = [sys.executable, "-c", WRITER]
-    writers = [subprocess.Popen([*command, str(n), str(tmp_path)], stdout=subprocess.PIPE, text=True) for n in range(2)]
+    path, names = tmp_path / f"{run_id({'task': 'race'})}.json", set()
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(n), str(tmp_path)]) for n in range(2)]
     try:
-        for writer in writers:
-            assert writer.stdout.readline() == "ready\n"
-            assert writer.stdout.readline() == "0\n"
-        path = tmp_path / f"{run_id({'task': 'race'})}.json"
-        names = set()
-        deadline = time.monotonic() + 20
-        while len(names) < 2 and time.monotonic() < deadline:
-            for writer in writers:
-                writer.stdout.readline()  # keep both going
-            names.add(read_record(path).metrics["writer"])
+        until(path.exists)
+        until(lambda: names.add(read_record(path).metrics["writer"]) or len(names) == 2)
     finally:
         for writer in writers:
             writer.kill()
-            writer.communicate()
-    assert names == {0.0, 1.0}
+            writer.wait()
     assert list(scan(tmp_path).records) == [path.stem]
     assert not scan(tmp_path).damaged
 
@@ -202,31 +178,27 @@ def test_collect(tmp_path):
     table = tables.table(scan(tmp_path).records.values())
     tables.write_table(table, tmp_path / "out" / "all.parquet")
     assert list(table.columns[:3]) == ["run_id", "status", "error"]
-    assert len(table) == 4
     assert table["run_id"].is_monotonic_increasing
     good = table[table["status"] == "complete"]
     assert good["metric.accuracy"].tolist() == pytest.approx([0.81, 0.82, 0.83])
     assert good["method.zeta"].tolist() == [0.2] * 3
     assert good["manifest.code.sha256"].tolist() == ["ab"] * 3
-    assert table["metric.isoscore"].isna().all()
     assert table.loc[table["status"] == "failed", "layers"].tolist() == ["[1, 2]"]
     back = pd.read_parquet(tmp_path / "out" / "all.parquet")
     assert list(back.columns) == list(table.columns)
     assert back["metric.accuracy"].tolist() == pytest.approx(table["metric.accuracy"].tolist(), nan_ok=True)
     assert sorted(back["seed"]) == ["1", "2", "3", "five"]
-    assert not list((tmp_path / "out").glob(".*"))
 
 
 @pytest.mark.parametrize(
     ("suffix", "read"), [(".CSV", pd.read_csv), (".parquet", pd.read_parquet), (".html", None), (".md", None)]
 )
 def test_a_table_is_what_its_suffix_says(tmp_path, suffix, read):
-    same = {"metrics": {"accuracy": 0.5}, "status": "failed", "error": "a|b\nc"}
     file = tmp_path / f"table{suffix}"
-    frame = tables.table(a_record(seed, **same) for seed in (1, 2))
+    frame = tables.table(a_record(seed, status="failed", error="a|b\nc") for seed in (1, 2))
     tables.write_table(frame, file)
     if callable(read):
-        assert read(file)["metric.accuracy"].tolist() == [0.5, 0.5]
+        assert read(file)["metric.accuracy"].tolist() == pytest.approx([0.81, 0.82])
         return
     text = file.read_text(encoding="utf-8")
     assert all(name in text for name in frame.columns)

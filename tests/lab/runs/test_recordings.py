@@ -1,5 +1,6 @@
 """Recordings: what is published is what is read, or an error says why not."""
 
+import dataclasses
 import json
 import math
 
@@ -45,7 +46,6 @@ def test_what_is_published_is_read_back(folder):
     logged = logged[logged.name.str.startswith("step.")].reset_index(drop=True)
     pd.testing.assert_frame_equal(result.series, logged, check_dtype=False)
     assert result.manifest["runs"] == sorted(item.run_id for item in ours)
-    assert sorted(home) == ["manifest.json", "runs.parquet", "series.parquet"]
 
 
 def test_a_recording_in_parts_is_that_of_the_whole(folder):
@@ -55,14 +55,13 @@ def test_a_recording_in_parts_is_that_of_the_whole(folder):
     publish(folder / "records", folder / "parts", "some", only={first, record(1).run_id}, series=("step.",), add=True)
     for name in ("runs.parquet", "series.parquet"):
         pd.testing.assert_frame_equal(pd.read_parquet(home / name), pd.read_parquet(whole / name))
-    parts, once = (recorded("some", folder / where).manifest for where in ("parts", "whole"))
+    parts, once = (recorded("some", place.parent).manifest for place in (home, whole))
     assert {**parts, "sha256": None} == {**once, "sha256": None}
 
 
 def test_a_run_recorded_anew_takes_the_place_of_the_old_one(folder):
     publish(folder / "records", folder / "out", "some")
-    again = record(1)
-    again = Record(again.config, again.metrics | {"accuracy": 0.25}, again.series, again.manifest)
+    again = dataclasses.replace(record(1), metrics={"accuracy": 0.25})
     write_record(folder / "more", again)
     publish(folder / "more", folder / "out", "some", add=True)
     result = recorded("some", folder / "out")
