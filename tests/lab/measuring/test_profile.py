@@ -59,7 +59,7 @@ def by_function(x, shrinkage_cov=None):
     return {name: float(value) for name, value in result.items()}
 
 
-@pytest.mark.parametrize("shape", [(32, 384), (60, 10), (500, 64)], ids=str)
+@pytest.mark.parametrize("shape", [(32, 384), (60, 10), (200, 64)], ids=str)
 def test_measures_are_those_of_the_functions(shape):
     x = cloud(*shape)
     result = cloud_measures(x.double())
@@ -67,8 +67,6 @@ def test_measures_are_those_of_the_functions(shape):
     assert [name for name, value in result.items() if value is None] == ["alpha_req"] * (shape[1] < 12)
     defined = {k: v for k, v in result.items() if v is not None}
     assert defined == pytest.approx(by_function(x.double()), rel=1e-9, abs=1e-12)
-    loose = {name: value for name, value in by_function(x).items() if name != "two_nn"}  # of float32 arithmetic
-    assert {name: cloud_measures(x)[name] for name in loose} == pytest.approx(loose, rel=1e-4, abs=1e-5)
 
 
 def test_classes_are_moved_to_their_own_means():
@@ -98,48 +96,38 @@ def batches(count=23, size=5):
     return results
 
 
-def forward_of(model, features="vector"):
+def forward_of(model):
     @torch.no_grad()
     def forward(batch):
         mask = batch["attention_mask"]
         states = model(input_ids=batch["input_ids"], attention_mask=mask, output_hidden_states=True).hidden_states
         # what stands at padding must not count
         states = tuple(torch.where(mask.bool().unsqueeze(-1), state, 1e4) for state in states)
-        names = {"vector": torch.tanh(states[-1][:, 0]), "tokens": states[-1] * 2, "none": None}[features]
-        return states, mask, names
+        return states, mask, torch.tanh(states[-1][:, 0])
 
     return forward
 
 
 def in_one_piece(forward, result):
-    """Per layer: [CLS] points, real tokens, and token matrices of the sentences; and what the head sees."""
-    cls, tokens, sentences = ([[] for _ in range(L + 1)] for _ in range(3))
-    features = []
+    """The token matrices of the sentences, by layer; and what the head sees."""
+    sentences, features = [[] for _ in range(L + 1)], []
     for batch in result:
         states, mask, values = forward(batch)
         features.append(values)
         for layer, state in enumerate(states):
-            cls[layer].append(state[:, 0])
-            for sentence, real in zip(state, mask.bool(), strict=True):
-                tokens[layer].append(sentence[real])
-                sentences[layer].append(sentence[real].double())
-    return (
-        [torch.cat(x).double() for x in cls],
-        [torch.cat(x).double() for x in tokens],
-        sentences,
-        torch.cat(features).double() if features[0] is not None and features[0].ndim == 2 else None,
-    )
+            sentences[layer] += [x[real].double() for x, real in zip(state, mask.bool(), strict=True)]
+    return sentences, torch.cat(features).double()
 
 
 def test_streamed_values_are_those_of_all_points_together(encoder):
     forward, result = forward_of(encoder), batches()
     cov = torch.diag(torch.linspace(0.5, 2, 8))
     observed = profile(forward, iter(result), layers=L, shrinkage_cov=cov)
-    cls, tokens, sentences, features = in_one_piece(forward, result)
+    sentences, features = in_one_piece(forward, result)
+    tokens, cls = ([torch.cat([x[:most] for x in layer]) for layer in sentences] for most in (None, 1))
     for name, x in (("cls", cls[-1]), ("features", features)):
-        assert {k.removeprefix(f"{name}."): v for k, v in observed.metrics.items() if k.startswith(f"{name}.")} == (
-            pytest.approx(by_function(x), rel=1e-6, abs=1e-9)
-        )
+        found = {k.removeprefix(f"{name}."): v for k, v in observed.metrics.items() if k.startswith(f"{name}.")}
+        assert found == pytest.approx(by_function(x), rel=1e-6, abs=1e-9)
         for ending, center in (("", False), ("_centered", True)):
             curve = explained_variance(x, 8, center=center)
             places, values = zip(*observed.series[f"k.{name}.explained_variance{ending}"], strict=True)
@@ -154,26 +142,25 @@ def test_streamed_values_are_those_of_all_points_together(encoder):
     assert places == (0, 1, 2, 3, 4, 5, 6, 7)
     assert values == pytest.approx(tokens[-1].mean(0).tolist(), abs=1e-5)
     for layer in range(L + 1):
-        layer_of = {name: dict(pairs) for name, pairs in observed.series.items() if name.startswith("layer.")}
-        for name, value in by_function(tokens[layer], cov).items():
-            if name in ("isoscore", "isoscore_star", "mean_cosine", "mean_norm"):
-                assert layer_of[f"layer.tokens.{name}"][layer] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+        layers = {name: dict(pairs).get(layer) for name, pairs in observed.series.items() if name.startswith("layer.")}
         pooled = torch.cat([singular_values(x) for x in sentences[layer]])
-        by_hand = {
+        want = {
             "token_uniformity": torch.stack([token_uniformity(x) for x in sentences[layer]]).mean(),
             "cls_uniformity": torch.stack([cls_uniformity(x) for x in sentences[layer]]).mean(),
             "spectral_skewness": spectral_skewness(pooled),
             "spectral_median": spectral_median(pooled),
         }
-        for name, value in by_hand.items():
-            assert layer_of[f"layer.tokens.{name}"][layer] == pytest.approx(value.item(), rel=1e-4, abs=1e-6), name
+        by_name = by_function(tokens[layer], cov)
+        want |= {name: by_name[name] for name in ("isoscore", "isoscore_star", "mean_cosine", "mean_norm")}
+        for name, value in want.items():
+            assert layers[f"layer.tokens.{name}"] == pytest.approx(float(value), rel=1e-4, abs=1e-6), name
         quantiles = observed.series[f"quantile.layer{layer}.singular_values"]
         assert [q for q, _ in quantiles] == [i / 50 for i in range(51)]
         assert quantiles[-1][1] == 1
         for q, value in quantiles[::10]:
             assert value == pytest.approx(spectral_median(pooled, q).item(), abs=1e-5)
         for name, value in by_function(cls[layer]).items():
-            assert layer_of[f"layer.cls.{name}"].get(layer) == pytest.approx(value, rel=1e-6, abs=1e-9), name
+            assert layers[f"layer.cls.{name}"] == pytest.approx(value, rel=1e-6, abs=1e-9), name
 
 
 def test_a_layer_of_equal_points_has_no_measures_of_spread():
@@ -214,15 +201,13 @@ def test_the_last_token_stands_for_a_decoders_sentence():
 
 def test_large_clouds_are_sampled_without_a_part_for_batches():
     x = cloud(400, 3)
-    remaining = []
+    samples = []
     for size in (400, 150, 7):
-        sample = Sample(50)
-        for start in range(0, 400, size):
-            sample.add(x[start : start + size])
-        remaining.append(sample.points)
-    assert remaining[0].shape == (50, 3)
-    assert torch.equal(remaining[0], remaining[1])
-    assert torch.equal(remaining[0], remaining[2])
-    place = [(x == row).all(-1).nonzero().item() for row in remaining[0]]
+        samples.append(Sample(50))
+        for part in x.split(size):
+            samples[-1].add(part)
+    assert all(torch.equal(sample.points, samples[0].points) for sample in samples)
+    place = [(x == row).all(-1).nonzero().item() for row in samples[0].points]
+    assert len(place) == 50
     assert place == sorted(set(place))
     assert 150 < sum(place) / 50 < 250

@@ -4,12 +4,9 @@ import json
 
 import pytest
 import torch
-import torch.distributed as dist
-from gloo import run
 from transformers import Trainer, TrainingArguments
 
 from isonb.integrations.hidden_states import Pooling
-from isonb.losses import IsoScoreLoss
 from isonb.measures.isoscore import isoscore
 from isonb.points import pool
 from isonb_lab.measuring.cloud import cloud_measures
@@ -31,8 +28,7 @@ class Recording(Trainer):
 
 def train(folder, parts=1, size=16, kind="bert", dropout=0.0, trainer=Recording, every=1, changes=None, **options):
     micro = {"per_device_train_batch_size": size // parts, "gradient_accumulation_steps": parts}
-    pooling = Pooling("last" if kind == "gpt2" else "cls")
-    tracker = Tracker(pooling, every)
+    tracker = Tracker(Pooling("last" if kind == "gpt2" else "cls"), every)
     network = trainer(
         model=tiny.model(kind, dropout),
         args=TrainingArguments(**tiny.arguments(folder, **micro, **({"max_steps": 4} | (changes or {})))),
@@ -55,8 +51,8 @@ def tracked(trainer, cloud="train.cls"):
     }
 
 
-def defined(points):
-    return {name: value for name, value in cloud_measures(points).items() if value is not None}
+def defined(*points):
+    return {name: value for name, value in cloud_measures(*points).items() if value is not None}
 
 
 @pytest.mark.parametrize(("kind", "parts"), [("bert", 1), ("gpt2", 2)])
@@ -99,31 +95,10 @@ def test_validation_points_are_logged_with_their_classes(tmp_path):
     trained = train(tmp_path, trainer=Validating, changes={"eval_strategy": "steps", "eval_steps": 2})
     result = tracked(trained, "validation.cls")
     assert list(result) == [2, 4]
-    labels = torch.arange(12) % 2
-    want = {k: v for k, v in cloud_measures(trained.points, labels).items() if v is not None}
-    assert result[4] == pytest.approx(want, rel=1e-9)
+    assert result[4] == pytest.approx(defined(trained.points, torch.arange(12) % 2), rel=1e-9)
     series = series_from_log(trained.state.log_history)
     assert series["step.validation.cls.isoscore"][-1] == (4, pytest.approx(isoscore(trained.points).item()))
     assert [step for step, _ in series["step.validation.loss"]] == [2, 4]
     assert [step for step, _ in series["step.train.loss"]] == [1, 2, 3, 4]
     assert not any("runtime" in name or "second" in name for name in series)
     json.dumps(trained.state.log_history, allow_nan=False)
-
-
-UNION = {"trainer": tiny.IsotropyTrainer, "penalty": IsoScoreLoss(weight=0.2)}
-
-
-def track_on_this_rank(folder):
-    """What this process logs when it trains on its share."""
-    size, changes = 16 // dist.get_world_size(), {"ddp_backend": "gloo", "max_steps": 2}
-    return tracked(train(folder, 2, size=size, changes=changes, **UNION))
-
-
-@pytest.mark.slow
-def test_every_process_logs_the_points_of_all(tmp_path):
-    first, other = run(track_on_this_rank, tmp_path)
-    whole = tracked(train(tmp_path, changes={"max_steps": 2}, **UNION))
-    assert first == other
-    assert list(first) == list(whole) == [1, 2]
-    for step, values in whole.items():
-        assert first[step] == pytest.approx(values, rel=1e-5)
