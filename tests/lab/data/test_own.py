@@ -23,7 +23,7 @@ WORDS = ("a dull plot", "a fine cast", "slow music", "quick talk", "bright light
 SMOKE = {"model": "tiny", "protocol": "smoke", "max_steps": 1, "batch_size": 8, "cloud_examples": 0}
 SIMILAR = {"model": "tiny", "protocol": "smoke"}
 SPANS = SMOKE | {"max_length": 32, "doc_stride": 4}
-KEPT, PAIR = ("train", "validation"), ("sentence1", "sentence2")
+SPLITS, PAIR = ("train", "validation"), ("sentence1", "sentence2")
 pytestmark = pytest.mark.usefixtures("here")
 
 
@@ -71,11 +71,11 @@ def saved(path):
 @pytest.mark.parametrize(
     ("write", "name", "settings", "meaning", "metric"),
     [
-        (reviews, "reviews.csv", SMOKE, ("classification", ("Text",), "Label", ("bad", "good"), KEPT), "accuracy"),
-        (stars, "stars.tsv", SMOKE, ("regression", ("text",), "score", (), KEPT), "pearson"),
+        (reviews, "reviews.csv", SMOKE, ("classification", ("Text",), "Label", ("bad", "good"), SPLITS), "accuracy"),
+        (stars, "stars.tsv", SMOKE, ("regression", ("text",), "score", (), SPLITS), "pearson"),
         (pairs, "pairs.jsonl", SIMILAR, ("similarity", PAIR, "score", (), ("test",)), "spearman.all"),
-        (spans, "spans.parquet", SPANS, ("span", ("question", "context"), "answers", (), KEPT), "squad_f1"),
-        (saved, "saved", SMOKE, ("classification", ("sentence",), "label", ("yes", "no"), KEPT), "accuracy"),
+        (spans, "spans.parquet", SPANS, ("span", ("question", "context"), "answers", (), SPLITS), "squad_f1"),
+        (saved, "saved", SMOKE, ("classification", ("sentence",), "label", ("yes", "no"), SPLITS), "accuracy"),
     ],
 )
 def test_a_file_is_understood_and_becomes_a_record(write, name, settings, meaning, metric, here):
@@ -86,7 +86,7 @@ def test_a_file_is_understood_and_becomes_a_record(write, name, settings, meanin
     assert {item.removeprefix('"So ') for item in texts} <= {text(i) for i in range(ROWS + 3)}
     assert write is not stars or texts[0].startswith('"So ')
     assert write is not saved or task.notes == ("'train' is trained on, 'test' is reported",)
-    assert write is not pairs or own_task(f"{name}?kind=regression").splits == KEPT
+    assert write is not pairs or own_task(f"{name}?kind=regression").splits == SPLITS
     record = run({"task": name} | settings, progress=False)
     assert record.metrics[metric] is not None
     assert record.manifest["data"] == inputs(plan(record.config), None)
@@ -156,16 +156,16 @@ def test_a_grid_takes_files(here):
 
 
 def test_rows_or_a_meaning_that_changed_are_other_inputs(here):
-    def taken():
+    def fingerprints():
         return inputs(plan(SMOKE | {"task": "my.yaml"}), None)
 
     reviews(here / "reviews.csv")
     (here / "my.yaml").write_text("data_files: reviews.csv\n")
-    before = taken()
+    before = fingerprints()
     (here / "my.yaml").write_text("data_files: reviews.csv\nmetrics: f1\n")
-    assert differences(before, taken()).startswith("other task (")
+    assert differences(before, fingerprints()).startswith("other task (")
     reviews(here / "reviews.csv", ROWS + 1)
-    assert "train (" in differences(before, taken())
+    assert "train (" in differences(before, fingerprints())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -15,7 +14,6 @@ from isonb.models.catalogue import INDEX, ModelError, fingerprint, weights_diges
 from isonb.models.sentence_models import load_sentences
 from tests.lab import random_models
 from tests.lab.hostile_folders import changed
-from tests.lab.hub_server import HubServer, ask
 
 
 @pytest.fixture
@@ -68,21 +66,19 @@ def test_a_configuration_that_is_unfit_or_beyond_the_machine(folder, changes, wh
 
 def test_names_tell_of_an_architecture_what_its_model_does():
     from transformers import CONFIG_MAPPING, MODEL_MAPPING
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES as IMAGES
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES as CLASSIFIERS
 
-    report, names = {}, {}
-    for kind in CLASSIFIERS:
+    few = {"bert", "gpt2", "roberta", "distilbert", *sorted(CLASSIFIERS)[::12]}  # each class takes a second to import
+    for kind in few | (CLASSIFIERS.keys() & IMAGES.keys()):
         model = MODEL_MAPPING[CONFIG_MAPPING[kind]]
-        takes = {item.main_input_name for item in (model if isinstance(model, tuple) else [model])}
-        report[kind] = text_models.reads_text(CONFIG_MAPPING[kind]())
-        names[kind] = takes == {"input_ids"}
-    assert report == names
-    assert not report["perceiver"]
+        names = {item.main_input_name for item in (model if isinstance(model, tuple) else [model])}
+        assert text_models.reads_text(CONFIG_MAPPING[kind]()) == (names == {"input_ids"}), kind
 
 
 def test_a_model_is_found_without_importing_its_class():
     code = "import sys\nfrom isonb.models.locate import find\nfind('tiny')\n"
-    code += "print(any(name.startswith('transformers.models.bert.modeling') for name in sys.modules))"
+    code += "print('transformers.models.bert.modeling_bert' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -102,47 +98,23 @@ def test_the_shorter_limit_counts(folder):
     assert locate.find(folder).max_length == loading.load(folder).max_length == 40
 
 
-@pytest.fixture(scope="module")
-def sharded(tmp_path_factory):
-    folder = random_models.save("bert", tmp_path_factory.mktemp("models") / "bert")
+@pytest.fixture
+def model(folder):
+    """The same model in shards."""
     with text_models.quiet():
         loading.load(folder).model.save_pretrained(folder, max_shard_size="20KB")
     (folder / "model.safetensors").unlink(missing_ok=True)
     return folder
 
 
-@pytest.fixture
-def model(sharded, tmp_path):
-    return shutil.copytree(sharded, tmp_path / "model")
-
-
-def point_to(model, place):
-    """Let the index name another file for its first entry."""
-    index = json.loads((model / INDEX).read_text())
-    index["weight_map"][next(iter(index["weight_map"]))] = place
-    (model / INDEX).write_text(json.dumps(index))
-
-
-@pytest.mark.parametrize("place", ["pytorch_model.bin", "../other.safetensors", "/other.safetensors", 3, None])
-def test_every_entry_of_an_index_is_a_safetensors_file_beside_it(model, place):
-    torch.save({}, model / "pytorch_model.bin")
-    save_file({}, model.parent / "other.safetensors")
-    point_to(model, place)
-    with pytest.raises(ModelError, match="safetensors files beside it alone"):
-        locate.find(model)
-    with pytest.raises(ModelError, match="safetensors files beside it alone"):
-        weights_digest(model)
-
-
-@pytest.mark.slow
-def test_the_copy_of_a_hub_is_checked_too(model, tmp_path):
-    point_to(model, "pytorch_model.bin")
-    torch.save({}, model / "pytorch_model.bin")
-    with HubServer(models={"org/odd": model}) as hub:
-        answer = "from isonb.models import locate\ndef answer(name):\n    return str(locate.find(name))"
-        ((_, message),) = ask(answer, hub.environment(tmp_path / "home"), "org/odd")
-    assert "safetensors files beside it alone" in message
-    assert not [request for request in hub.requests if request.endswith(".bin")]
+@pytest.mark.parametrize("place", ["pytorch_model.bin", "../other.safetensors", 3])
+def test_every_entry_of_an_index_is_a_safetensors_file_beside_it(folder, place):
+    (folder / "model.safetensors").rename(folder.parent / "other.safetensors")
+    torch.save({}, folder / "pytorch_model.bin")
+    (folder / INDEX).write_text(json.dumps({"weight_map": {"weight": place}}))
+    for read in (locate.find, weights_digest):
+        with pytest.raises(ModelError, match="safetensors files beside it alone"):
+            read(folder)
 
 
 def test_an_index_that_is_none_and_a_shard_that_is_missing(model):
@@ -161,11 +133,10 @@ def test_the_digest_is_of_every_shard(model):
     (model / "left-over.safetensors").write_bytes(b"not loaded")
     assert weights_digest(model) in names
     shards = sorted(model.glob("model-*.safetensors"))
-    assert len(shards) > 2
     for shard in shards:
         save_file({name: value + 1 for name, value in load_file(shard).items()}, shard)
         names.add(weights_digest(model))
-    assert len(names) == len(shards) + 1
+    assert len(names) == len(shards) + 1 > 3
     assert locate.fingerprint_now(str(model)) == fingerprint(model)
 
 

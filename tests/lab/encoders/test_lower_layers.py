@@ -4,6 +4,7 @@ import copy
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -15,7 +16,7 @@ from isonb_lab.encoders.lower_layers import first_layers, layer_list, trained_ab
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.engines import finetune
 from isonb_lab.methods import method_from
-from tests.lab.random_models import KINDS, save
+from tests.lab.random_models import save
 
 CUT = {"layers": 3, "train_layers": 1, "precision": "float32", "dropout": 0.0, "head": "linear"}
 RUN = {"protocol": "smoke", "task": "english_paraphrase", "model": "tiny", "track_every": 1, "learning_rate": 1e-4}
@@ -46,26 +47,18 @@ def rounded(encoder, count):
     return frozen(encoder, count)
 
 
-def both(monkeypatch, tmp_path, reference=frozen, **config):
-    """Records and predictions of a run with states from the disk, and of the same run with frozen layers."""
-    results = []
-    for way in (trained_above, reference):
-        monkeypatch.setattr(finetune, "trained_above", way)
-        table = tmp_path / f"{way.__name__}.csv"
-        results.append((finetune.run(RUN | config, progress=False, predictions=table), table.read_text()))
-    return results
-
-
-def losses(record):
-    return np.array([value for _, value in record.series["step.train.loss"]])
+def trained(config, table):
+    """The losses of a run, its accuracy and its predictions."""
+    record = finetune.run(RUN | config, progress=False, predictions=table)
+    losses = [value for _, value in record.series["step.train.loss"]]
+    return losses, record.metrics["accuracy"], pd.read_csv(table)["predicted"].tolist()
 
 
 SEES = {  # runs, and what states from the disk are to equal: those of frozen layers, or these in half precision
-    "none": (frozen, {}),
     "cosreg": (frozen, {"method": {"name": "cosreg", "weight": 1.0}}),
-    **{method: (rounded, {"method": method}) for method in ("entropy", "softdecay")},
+    "softdecay": (rounded, {"method": "softdecay"}),
     "istar": (rounded, {"method": {"name": "istar", "layers": -1}}),
-    **{kind: (frozen, {"model": kind, "layers": 2}) for kind in KINDS if kind != "albert"},
+    **{kind: (frozen, {"model": kind, "layers": 2}) for kind in ("distilbert", "gpt2", "roberta")},
 }
 
 
@@ -73,14 +66,13 @@ SEES = {  # runs, and what states from the disk are to equal: those of frozen la
 def test_training_is_that_with_frozen_layers(monkeypatch, tmp_path, reference, config):
     if "model" in config:
         config = config | {"model": str(save(config["model"], tmp_path / "model"))}
-    (cached, text), (other, expected) = both(monkeypatch, tmp_path, reference, **config)
-    np.testing.assert_allclose(losses(cached), losses(other), atol=1e-5)
-    assert len(losses(cached)) == 4
+    losses, *ends = trained(config, tmp_path / "cached.csv")
+    monkeypatch.setattr(finetune, "trained_above", reference)
+    expected, *other_ends = trained(config, tmp_path / "other.csv")
+    np.testing.assert_allclose(losses, expected, atol=1e-5)
+    assert len(losses) == 4
     if reference is frozen and "model" not in config:
-        assert cached.metrics["accuracy"] == other.metrics["accuracy"]
-        assert [line.split(",")[-3] for line in text.splitlines()] == [
-            line.split(",")[-3] for line in expected.splitlines()
-        ]
+        assert ends == other_ends
 
 
 def test_a_model_that_shares_its_layers_is_refused(tmp_path):
@@ -101,30 +93,25 @@ def test_hidden_states_begin_with_the_layer_below():
         torch.testing.assert_close(item[real], other[real], atol=2e-3, rtol=2e-3)
 
 
-def test_training_holds_neither_the_states_nor_the_lower_layers_in_memory():
+def test_training_holds_neither_the_states_nor_the_lower_layers_in_memory_and_a_copy_reads_the_same():
     upper, lower = trained_above(load("tiny"), 1)
-    tokens = upper.tokenizer(["A cone."])
-    lower.read([{"input_ids": tokens["input_ids"][0]}], progress=False)
+    tokens = upper.tokenizer(["A cone."], return_tensors="pt")
+    lower.read([{"input_ids": tokens["input_ids"][0].tolist()}], progress=False)
     ((states, _, _),) = lower._places.values()
     assert isinstance(states, np.memmap)
     assert states.dtype == np.float16
     assert lower._lower is None
-
-
-def test_a_copy_of_the_model_reads_the_same_states():
-    upper, _ = trained_above(load("tiny"), 1)
-    tokens = upper.tokenizer(["A cone."], return_tensors="pt")
     with torch.no_grad():
         first, again = (model(**tokens).last_hidden_state for model in (upper.model, copy.deepcopy(upper.model)))
     assert torch.equal(first, again)
 
 
 def test_states_are_computed_once_for_all_seeds_and_methods(monkeypatch, cache):
-    finetune.run(RUN, progress=False)
+    finetune.run(RUN | {"max_steps": 1}, progress=False)
     files = sorted(cache.glob("*.npy"))
     assert len(files) == 2  # training and validation rows
     monkeypatch.setattr(lower_layers.LowerStates, "_pass", lambda *_: pytest.fail("computed again"))
-    finetune.run(RUN | {"seed": 1, "method": {"name": "istar", "weight": 1.0}}, progress=False)
+    finetune.run(RUN | {"seed": 1, "method": {"name": "istar", "weight": 1.0}, "max_steps": 1}, progress=False)
     assert sorted(cache.glob("*.npy")) == files
 
 
@@ -138,24 +125,23 @@ def test_the_layers_alone_are_trained_and_the_words_are_not_in_checkpoints():
 
 
 def test_all_files_together_stay_below_the_limit(monkeypatch, cache):
-    def write(name, tokens):
+    def write(name, tokens=800):
         batch = ([0], np.full((tokens, 10), len(name), dtype=np.float16))
-        return state_files.states(name, [tokens], 10, lambda: [batch])
+        state_files.states(name, [tokens], 10, lambda: [batch])
+        return sorted(path.stem for path in cache.glob("*.npy"))
 
     monkeypatch.setenv(state_files.LIMIT_VARIABLE, str(4e-5))  # 40,000 bytes
     for age, name in enumerate("abc"):
-        write(name, 800)
+        left = write(name)
         os.utime(cache / f"{name}.npy", (age, age))
-    assert sorted(path.stem for path in cache.glob("*.npy")) == ["b", "c"]
-    write("b", 800)  # read again, so that c is the older one
-    write("d", 800)
-    assert sorted(path.stem for path in cache.glob("*.npy")) == ["b", "d"]
+    assert left == write("b") == ["b", "c"]  # b is read again, so that c is the older one
+    assert write("d") == ["b", "d"]
     with pytest.raises(InputError, match=r"must fit into 4e-05 GB; got 3,000 tokens of 10 numbers, 0.0 GB. Set ISONB"):
         write("e", 3000)
-    assert sorted(path.stem for path in cache.glob("*.npy")) == ["b", "d"]
+    assert write("b") == ["b", "d"]
     monkeypatch.setenv(state_files.LIMIT_VARIABLE, "much")
     with pytest.raises(InputError, match="must be a number of gigabytes above 0; got much"):
-        write("f", 1)
+        write("f")
 
 
 def test_a_file_that_was_cut_short_is_not_there(cache):
@@ -169,24 +155,8 @@ def test_a_file_that_was_cut_short_is_not_there(cache):
 
 
 def test_states_beyond_half_precision_are_refused():
-    encoder = load("tiny")
-    for weight in encoder.model.embeddings.LayerNorm.parameters():
-        weight.data *= 1e6
-    _, lower = trained_above(encoder, encoder.layers)
+    _, lower = trained_above(load("tiny"), 4)
     lower._lower = first_layers(load("tiny"), 1)
     lower._lower.model.embeddings.LayerNorm.weight.data *= 1e6
     with pytest.raises(OptionError, match="must lie in the range of float16, up to 65504"):
         lower.read([{"input_ids": [2, 5, 3]}], progress=False)
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"layers": 5}, "layers must be at most the 4 layers of tiny; got 5"),
-        ({"layers": 2, "train_layers": 3}, "train_layers must be at most the 2 layers of tiny; got 3"),
-        ({"method": {"name": "istar", "include_pads": True}}, "the points must be real tokens"),
-    ],
-)
-def test_what_cannot_be_is_told_before_any_work(config, message):
-    with pytest.raises(OptionError, match=message):
-        finetune.run(RUN | config, progress=False)
