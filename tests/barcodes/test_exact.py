@@ -9,7 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial.distance import cdist
+from scipy.cluster.hierarchy import linkage
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist, squareform
 from support import assert_same, gradient, nasty, normal, some_mask
 from torch import Tensor
 
@@ -59,28 +62,6 @@ def all_squares(x: Tensor) -> np.ndarray:
     return cdist(unit, unit, "sqeuclidean")
 
 
-def least_tree(squares: np.ndarray) -> np.ndarray:
-    """Squared lengths of a least spanning tree, ascending: Prim's algorithm on all pairs."""
-    n = len(squares)
-    key, out, lengths = squares[0].copy(), np.ones(n, dtype=bool), []
-    out[0] = False
-    for _ in range(n - 1):
-        node = int(np.argmin(np.where(out, key, np.inf)))
-        lengths.append(key[node])
-        out[node] = False
-        key = np.minimum(key, squares[node])
-    return np.sort(lengths)
-
-
-def parts(edges: Tensor, n: int) -> int:
-    """Components that edges leave of n points."""
-    label = list(range(n))
-    for a, b in edges.tolist():
-        old, new = label[a], label[b]
-        label = [new if item == old else item for item in label]
-    return len(set(label))
-
-
 def numbers(edges: Tensor, real: Tensor | None, n: int) -> Tensor:
     """Edges between real rows as sorted numbers, the others as -1."""
     number = edges.amin(-1) * n + edges.amax(-1)
@@ -98,11 +79,12 @@ def check(seed: int) -> None:
     for c in range(len(x)):
         real = torch.ones(n, dtype=torch.bool) if mask is None else mask[c]
         squares, local = all_squares(x[c] * real.unsqueeze(1)), edges[c][real[edges[c]].all(-1)].numpy()
-        want = least_tree(squares[np.ix_(real, real)])
+        want = linkage(squareform(squares[np.ix_(real, real)], checks=False), "single")[:, 2]
         np.testing.assert_allclose(
             np.sort(squares[local[:, 0], local[:, 1]]), want, rtol=1e-9, atol=0, err_msg=str(seed)
         )
-        assert parts(local, n) == n - int(real.sum()) + 1, seed
+        joined = coo_array((np.ones(len(local)), local.T), (n, n))
+        assert connected_components(joined, directed=False)[0] == n - int(real.sum()) + 1, seed
         few = min(k, int(real.sum()) - 1)
         index = nearest.neighbours(x[c], few, None if mask is None else mask[c])[1][real]
         away = np.where(real[None] & ~torch.eye(n, dtype=torch.bool), squares, np.inf)[real]
@@ -119,7 +101,7 @@ def check(seed: int) -> None:
 
 
 def test_trees_and_neighbours_of_hard_clouds_are_exact():
-    for seed in (*range(240), 1359):  # the last: equal lengths whose sums were taken in two orders
+    for seed in (*range(120), 1359):  # the last: equal lengths whose sums were taken in two orders
         check(seed)
 
 
@@ -135,7 +117,7 @@ def test_the_order_of_rows_and_a_power_of_two_change_no_bar_and_no_neighbour(kin
     assert torch.equal(knn(x[:, order] * 8, 1)[0], knn(x, 1)[0][:, order] * 8)
 
 
-@pytest.mark.parametrize("seed", range(1, 24, 3))
+@pytest.mark.parametrize("seed", [1, 4, 14])
 def test_threads_change_no_edge_and_no_neighbour(seed):
     x, mask = draw(seed)
     few, threads, result = min(3, x.shape[1] - 1), torch.get_num_threads(), []
@@ -160,7 +142,7 @@ def in_parallel(name: str, x: Tensor, real: Tensor | None = None) -> Tensor:
     return PARALLEL[name](torch.minimum(weights, weights.mT))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     n=st.integers(2, 90),
     d=st.sampled_from([1, 3, 9, 40]),
@@ -179,7 +161,7 @@ def test_every_way_names_the_same_edges_ties_and_all(n, d, kind, dtype, masked, 
         assert torch.equal(numbers(in_parallel(name, x, real), real, n), named["differences"]), name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(n=st.integers(2, 40), few=st.integers(1, 60), seed=st.integers(0, 99), apart=st.booleans())
 def test_both_ways_in_parallel_find_one_tree_however_many_weights_are_equal(n, few, seed, apart):
     weights = torch.randint(0, few, (3, n, n), generator=torch.Generator().manual_seed(seed)).double() - 1
@@ -204,17 +186,17 @@ def test_batches_of_nothing():
         assert knn(torch.ones(0, n, d), 2)[1].shape == (0, n, 2)
 
 
-def test_the_compiled_loops_need_no_folder_to_write_to(tmp_path):
-    """Installed read-only and without a home to keep machine code in, they are compiled for the process alone."""
+def test_a_tree_needs_no_folder_to_write_to_and_no_library_of_barcodes(tmp_path):
+    """Installed read-only and without a home to keep machine code in, loops are compiled for the process alone."""
     script = """
 import numba.core.caching as caching
 caching.CacheImpl._locator_classes = []
-import torch
-from isonb.barcodes.trees import spanning_tree
-print(spanning_tree(torch.tensor([[0.0], [1.0], [3.0]]))[0].tolist())
+import sys, torch
+from isonb.barcodes.rips import h0_barcode
+print(h0_barcode(torch.tensor([[0.0], [1.0], [3.0]]), return_edges=True)[1].tolist(), {"gudhi", "gph"} & {*sys.modules})
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[[1, 2], [0, 1]]"
+    assert done.stdout.strip() == "[[1, 2], [0, 1]] set()"
     assert not list(tmp_path.iterdir())
 
 

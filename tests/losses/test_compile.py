@@ -11,7 +11,7 @@ import isonb
 
 pytestmark = pytest.mark.filterwarnings("ignore:::torch")  # the compiler warns of its own code
 
-CALLS = {name: (loss, ()) for name, loss in LOSSES.items() if " " not in name} | {
+CALLS = {name: (loss, ()) for name, loss in LOSSES.items() if " " not in name and name != "GaoCosineLoss"} | {
     "IStarLoss": (isonb.IStarLoss(), (torch.eye(4), torch.arange(12) < 9)),
     "entropy by label": (isonb.PersistentEntropyLoss(in_cluster=0.5, reduction="mean"), (torch.arange(12) % 2,)),
 }
