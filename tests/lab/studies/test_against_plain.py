@@ -34,36 +34,35 @@ PLACES = {"cls": 0.1, "tokens": 0.2, "features": 0.3, "second": 0.4}  # made-up 
 MOVES = {"cls": 0.01, "tokens": 0.02, "features": 0.03, "second": 0.7}  # and by how much every method moves them
 
 
-def record(arm, seed, score):
-    metrics = {"end.tokens.isoscore_star_all_layers": 0.5 + (arm != PLAIN) * 0.25}
-    for place, value in PLACES.items():
-        metrics[f"end.{place}.isoscore"] = value + (arm != PLAIN) * MOVES[place] + seed / 1000
-    return scored_run(SETTINGS | {"method": CONFIGS[arm], "seed": seed}, score, metrics)
-
-
 def with_scores(scores):
     """A study of one task: the score of an arm by its seeds."""
-    records = [record(arm, seed, score) for arm, row in scores.items() for seed, score in zip(SEEDS, row, strict=True)]
+    records = []
+    for arm, row in scores.items():
+        treated = arm != PLAIN
+        places = {place: value + treated * MOVES[place] for place, value in PLACES.items()}
+        for seed, score in zip(SEEDS, row, strict=True):
+            metrics = {"end.tokens.isoscore_star_all_layers": 0.5 + treated * 0.25}
+            metrics |= {f"end.{place}.isoscore": value + seed / 1000 for place, value in places.items()}
+            records.append(scored_run(SETTINGS | {"method": CONFIGS[arm], "seed": seed}, score, metrics))
     return study_of(versus.DESIGN, {SUITE: records})
 
 
 BASE = (0.80, 0.81, 0.79, 0.82, 0.80)
-SCORES = {PLAIN: BASE} | {arm: [b + g for b, g in zip(BASE, row, strict=True)] for arm, row in GAINS.items()}
 
 
 @pytest.fixture(scope="module")
 def study():
-    return with_scores(SCORES)
+    return with_scores({PLAIN: BASE} | {arm: np.add(BASE, gains) for arm, gains in GAINS.items()})
 
 
 def test_gains_are_one_family_of_paired_tests(study):
     result = comparing.against_plain(study, arms.METHODS).set_index("arm")
     raw = {arm: stats.ttest_1samp(row, 0).pvalue for arm, row in GAINS.items()}
-    assert result["p"].to_dict() == pytest.approx({arms.COSREG: 2 * raw[arms.COSREG], arms.ISOBN: raw[arms.ISOBN]})
+    assert result["p"].to_dict() == pytest.approx(raw | {arms.COSREG: 2 * raw[arms.COSREG]})
     assert result["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: comparing.OPEN}
     for arm, row in GAINS.items():
-        visible = minimum_detectable(float(np.std(row, ddof=1)), 5, alpha=0.05 / 2)
-        assert result.loc[arm, "mde"] == pytest.approx(visible), "at the first step of Holm's method over two tests"
+        mde = minimum_detectable(float(np.std(row, ddof=1)), 5, alpha=0.05 / 2)
+        assert result.loc[arm, "mde"] == pytest.approx(mde), "at the first step of Holm's method over two tests"
 
 
 def test_a_method_without_a_working_setting_is_no_test(study):
@@ -74,8 +73,6 @@ def test_a_method_without_a_working_setting_is_no_test(study):
     assert result.loc[arms.ISOBN, ["p", "mde"]].isna().all()
     assert result.loc[arms.ISOBN, "mean"] == pytest.approx(np.mean(GAINS[arms.ISOBN]))
     assert result.loc[arms.COSREG, "p"] == pytest.approx(stats.ttest_1samp(GAINS[arms.COSREG], 0).pvalue)
-    spread = float(np.std(GAINS[arms.COSREG], ddof=1))
-    assert result.loc[arms.COSREG, "mde"] == pytest.approx(minimum_detectable(spread, 5))
 
 
 def test_where_nothing_learned_nothing_is_compared():
@@ -83,14 +80,7 @@ def test_where_nothing_learned_nothing_is_compared():
     assert comparing.against_plain(nothing, arms.METHODS).empty
 
 
-@pytest.mark.parametrize(
-    ("tries", "broken"),
-    [
-        ((0.50, 0.51, 0.49), {arms.COSREG}),
-        ((0.50, 0.51, 0.80), set()),
-        ((0.80, 0.79, 0.81), set()),
-    ],
-)
+@pytest.mark.parametrize(("tries", "broken"), [((0.50, 0.51, 0.49), {arms.COSREG}), ((0.50, 0.51, 0.80), set())])
 def test_a_tuning_whose_tries_all_fail_found_no_working_setting(tries, broken):
     """And plain training, which learned, has one."""
     methods = [{"name": "cosreg", "weight": weight} for weight in (1.0, 0.3, 0.1)]
@@ -104,32 +94,29 @@ def test_a_tuning_whose_tries_all_fail_found_no_working_setting(tries, broken):
 def test_the_last_layer_has_no_setting_where_lowering_has_none():
     """As the recorded tuning has it: the push on the last layer runs with the strength that all layers got."""
     result = versus.no_setting()
-    assert {suite for arm, suite in result if arm == arms.LOWER} == {"CoLA", "sentiment (tiny)"}
-    assert {suite for arm, suite in result if arm == arms.LAST} == {"CoLA", "sentiment (tiny)"}
-    assert {arm for arm, _ in result} == {arms.LOWER, arms.LAST}
+    assert result == {(arm, suite) for arm in (arms.LOWER, arms.LAST) for suite in ("CoLA", "sentiment (tiny)")}
 
 
 # --- isotropy where a method acts ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arm", [arm for arm in CONFIGS if arm != PLAIN])
-def test_a_change_is_read_from_the_vectors_that_the_method_acts_on(arm):
+def test_a_change_is_read_from_the_vectors_that_the_method_acts_on():
     """Against the same vectors of plain training; the output of a second stage against the [CLS] vectors before it."""
-    study = with_scores(dict.fromkeys((PLAIN, arm), BASE))
-    place = method_from(CONFIGS[arm]).acts_on
-    assert study.design.acts_on.get(arm, "cls") == place
-    start = PLACES["cls"] if place == "second" else PLACES[place]
-    reference = PLACES[place] + MOVES[place] - start
-    assert study.changed(arm, "isoscore", [SUITE]) == {(SUITE, seed): pytest.approx(reference) for seed in SEEDS}
-    tokens = study.changed(arm, comparing.ALL_LAYERS)
-    assert list(tokens.values()) == pytest.approx([0.25] * 5), "a measure of all layers is read there"
+    study = with_scores(dict.fromkeys(CONFIGS, BASE))
+    for arm in CONFIGS.keys() - {PLAIN}:
+        place = method_from(CONFIGS[arm]).acts_on
+        assert study.design.acts_on.get(arm, "cls") == place
+        start = PLACES["cls"] if place == "second" else PLACES[place]
+        change = PLACES[place] + MOVES[place] - start
+        assert study.changed(arm, "isoscore", [SUITE]) == {(SUITE, seed): pytest.approx(change) for seed in SEEDS}
+        tokens = study.changed(arm, comparing.ALL_LAYERS)
+        assert list(tokens.values()) == pytest.approx([0.25] * 5), "a measure of all layers is read there"
 
 
 @pytest.mark.parametrize(
     ("values", "margin", "word"),
     [
         ([-0.10, -0.12, -0.11], 0.02, "fell"),
-        ([0.010, 0.012, 0.011], 0.02, "significant but negligible"),
         ([-0.010, -0.012, -0.011], 0.02, "significant but negligible"),
         ([0.018, 0.024, 0.021], 0.02, "significant but negligible"),  # clear, and not clearly beyond the margin
         ([0.010, 0.012, 0.011], 0.005, "rose"),

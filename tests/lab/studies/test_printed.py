@@ -1,7 +1,5 @@
 """The printed numbers: all there, and parsed."""
 
-from __future__ import annotations
-
 import pytest
 
 from isonb_lab.claims.printed import PAPERS, PrintedError, hyperparameters, printed
@@ -13,9 +11,7 @@ COUNTS = {"isolayer": 139, "istar": 163, "shrink_the_longest": 165, "softdecay":
 def test_everything_is_there(paper):
     result = printed(paper)
     assert len(result) == COUNTS[paper]
-    assert set(result["paper"]) == {paper}
-    assert set(hyperparameters(paper)["paper"]) == {paper}
-    assert result["value"].dtype == result["std"].dtype == "float64"
+    assert set(result["paper"]) == set(hyperparameters(paper)["paper"]) == {paper}
     unread = set(result.loc[result["value"].isna(), "text"])
     assert unread <= {
         "", "less than 5%", "last 30% of training", "10,6,4,4,1,...,1", "0.12 to 0.0397", "around 2-3%", "70/30",
@@ -29,7 +25,6 @@ def test_known_numbers():
     assert bars["value"].tolist() == [0.679, 0.485, 0.541]
     sts = printed("softdecay", "Table 1", model="bert-base", task=["STS-B", "STS-12"], method="BERT")
     assert sts["value"].tolist() == [59.05, 57.72]
-    assert printed("isolayer", "Table 2", metric="accuracy relative change")["value"].iloc[0] == 5.8
     assert hyperparameters("istar", model="ALBERT", task="SST-2", parameter="zeta")["value"].tolist() == ["0.2"]
 
 
@@ -43,9 +38,8 @@ def test_table_averages_follow_from_the_rows():
 
 def test_fractions():
     percent, fraction = printed("istar", "Table 1"), printed("istar", "Table 1", percent=False)
-    assert (percent["value"] > 1).all()
-    assert fraction["value"].between(-1, 1).all()
-    assert fraction["std"].tolist() == pytest.approx((percent["std"] / 100).tolist())
+    for column in ("value", "std"):
+        assert fraction[column].tolist() == pytest.approx((percent[column] / 100).tolist())
     assert set(fraction["metric"]) == {"accuracy", "exact_match", "f1", "matthews_corrcoef", "pearson"}
     bars = printed("shrink_the_longest", "Table 3")
     assert bars.equals(printed("shrink_the_longest", "Table 3", percent=False))  # shares stay shares
@@ -55,10 +49,7 @@ def test_fractions():
     ("call", "names"),
     [
         (lambda: printed("bert"), "istar"),
-        (lambda: hyperparameters("bert"), "isolayer"),
-        (lambda: printed("istar", "Table 9"), "Table 1"),
         (lambda: printed("istar", colour="red"), "method"),
-        (lambda: printed("istar", task="RTF"), "RTE"),
         (lambda: printed("istar", "Table 1", task=["RTE", 3]), "RTE"),
         (lambda: hyperparameters("istar", parameter="magic"), "zeta"),
     ],

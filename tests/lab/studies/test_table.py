@@ -17,10 +17,9 @@ BORDER = 0.5 + 1.959964 * math.sqrt(0.5 * 0.5 / 400)  # 0.549: what 400 rows alo
     [
         ([0.40, 0.50, BORDER - 1e-6, BORDER + 1e-6, 0.80], 0.5, "accuracy", 400, [1, 1, 1, 0, 0]),
         ([0.8, 0.53], 0.5, "accuracy", 4000, [0, 0]),  # more rows make a smaller border
-        ([0.52, 0.50, 0.49], 0.5, "accuracy", 400, [1, 1, 1]),  # nothing learned
         ([0.8, NAN], 0.5, "accuracy", 400, [0, 0]),  # without a score nothing is known
         # the baseline's error is 1 / sqrt(n - 1) near a correlation of 0: 0.196 for 101 rows
-        *(([-0.3, 0.0, 0.1959, 0.1961, 0.35], 0.0, name, 101, [1, 1, 1, 0, 0]) for name in ("matthews", "pearson")),
+        ([-0.3, 0.0, 0.1959, 0.1961, 0.35], 0.0, "matthews", 101, [1, 1, 1, 0, 0]),
         ([-0.3, 0.0, 0.1959, 0.1961, 0.35], NAN, "spearman", 101, [1, 1, 1, 0, 0]),
         ([0.80, 0.41, 0.40, 0.399, 0.27], 0.0, "pearson", 1001, [0, 0, 0, 1, 1]),  # below half of the best
     ],
@@ -32,7 +31,7 @@ def test_a_run_fails_near_the_majority_baseline_or_below_half_of_the_best(scores
 
 def test_the_error_over_rows_is_that_of_simulated_rows():
     draw = np.random.default_rng(1)
-    shares = draw.binomial(300, 0.7, 20_000) / 300
+    shares = draw.binomial(300, 0.7, 5_000) / 300
     assert row_error("accuracy", 0.7, 300) == pytest.approx(shares.std(), rel=0.03)
     x, noise = draw.normal(size=(2, 4000, 300))
     y = 0.8 * x + 0.6 * noise

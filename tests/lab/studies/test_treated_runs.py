@@ -29,20 +29,20 @@ DOWN = [-value for value in UP]
 
 
 def run(seed, score, method="none", task="sst2", **settings):
-    first = {
-        "run_id": f"{task}-{method}-{seed}-{settings}",
-        "task": task,
-        "model": "tiny",
-        "seed": seed,
-        "head": "pooler",
-    }
-    return first | {"method.name": method, "score": score} | {key.replace("__", "."): v for key, v in settings.items()}
+    named = {"run_id": f"{task}-{method}-{seed}-{settings}", "task": task, "model": "tiny", "seed": seed}
+    named |= {"head": "pooler", "method.name": method, "score": score}
+    return named | {key.replace("__", "."): value for key, value in settings.items()}
 
 
 def study(*runs):
     result = SimpleNamespace(runs=pd.DataFrame(runs))
     result.numbers = partial(Study.numbers, result)
     return result
+
+
+def pairs(*runs, treatment=ISTAR, base=PLAIN, value="score", **options):
+    """What these runs say, by the cell and the seed."""
+    return Treated(value, treatment, base, **options)(study(*runs), ())
 
 
 def istar(seed, score, weight=-1.0, layers="all", **settings):
@@ -52,53 +52,52 @@ def istar(seed, score, weight=-1.0, layers="all", **settings):
 def test_a_run_is_paired_with_the_plain_run_of_its_seed_and_training():
     """Whatever recording they are in and however much of them was watched; another head is another training."""
     runs = [run(1, 0.5, track_every=10), run(2, 0.5), run(1, 0.1, head="linear")]
-    result = Treated("score", ISTAR, PLAIN)(study(*runs, istar(1, 0.75, track_every=0), istar(2, 0.25)), ())
+    result = pairs(*runs, istar(1, 0.75, track_every=0), istar(2, 0.25))
     assert result == {("SST-2 (tiny)", 1): 0.25, ("SST-2 (tiny)", 2): -0.25}
 
 
 def test_only_runs_with_the_settings_of_the_claim_count():
-    runs = [run(1, 0.5), istar(1, 0.9, weight=-0.1), istar(1, 0.9, layers=4), istar(1, 0.9, task="cola")]
-    assert Treated("score", ISTAR, PLAIN)(study(*runs), ()) == {}
+    assert pairs(run(1, 0.5), istar(1, 0.9, weight=-0.1), istar(1, 0.9, layers=4), istar(1, 0.9, task="cola")) == {}
 
 
 def test_weights_of_the_paper_and_what_it_leaves_open_are_cells_of_their_own():
-    runs = [run(1, 0.5), istar(1, 0.75), istar(1, 0.25, weight=-5.0)]
-    result = Treated("score", ISTAR, PLAIN)(study(*runs), ())
+    result = pairs(run(1, 0.5), istar(1, 0.75), istar(1, 0.25, weight=-5.0))
     assert result == {("SST-2 (tiny), weight -1", 1): 0.25, ("SST-2 (tiny), weight -5", 1): -0.25}
     two = [istar(1, 0.75, method__include_pads=pads) for pads in (True, False)]
-    names = {name for name, _ in Treated("score", ISTAR, PLAIN)(study(run(1, 0.5), *two), ())}
+    names = {name for name, _ in pairs(run(1, 0.5), *two)}
     assert names == {"SST-2 (tiny), padding counted", "SST-2 (tiny), padding left out"}
 
 
 def test_a_variant_is_compared_with_the_same_method_where_all_else_is_equal():
     first, every = (
-        Treatment("istar", ("sst2",), {"method.weight": (-5, -1), "method.layers": ly}) for ly in ((1,), ("all",))
+        Treatment("istar", ("sst2",), {"method.weight": (-5, -1), "method.layers": layers})
+        for layers in ((1,), ("all",))
     )
     runs = [istar(1, 0.5), istar(1, 0.9, weight=-5.0), istar(1, 0.75, layers=1)]
-    assert Treated("score", first, every)(study(*runs), ()) == {("SST-2 (tiny)", 1): 0.25}
+    assert pairs(*runs, treatment=first, base=every) == {("SST-2 (tiny)", 1): 0.25}
 
 
-def test_a_setting_may_differ_between_two_methods():
-    layer, bn = (
-        Treatment("isolayer", ("rte",), {"head": ("linear",)}),
-        Treatment("isobn", ("rte",), {"head": ("pooler",)}),
-    )
+@pytest.mark.parametrize(("may_differ", "result"), [((), {}), (("head",), {("RTE (tiny)", 1): 0.25})])
+def test_a_setting_may_differ_between_two_methods(may_differ, result):
+    layer = Treatment("isolayer", ("rte",), {"head": ("linear",)})
+    bn = Treatment("isobn", ("rte",), {"head": ("pooler",)})
     runs = [run(1, 0.75, "isolayer", "rte", head="linear"), run(1, 0.5, "isobn", "rte")]
-    assert Treated("score", layer, bn)(study(*runs), ()) == {}
-    assert Treated("score", layer, bn, may_differ=("head",))(study(*runs), ()) == {("RTE (tiny)", 1): 0.25}
+    assert pairs(*runs, treatment=layer, base=bn, may_differ=may_differ) == result
 
 
 def test_numbers_by_run_and_by_detail():
     values = {", raw": lambda _, ids: dict.fromkeys(ids, 2.0), ", centred": "score"}
-    result = Treated(values, PLAIN)(study(run(3, 0.5)), ())
+    result = pairs(run(3, 0.5), treatment=PLAIN, base=None, value=values)
     assert result == {("SST-2 (tiny), raw", 3): 2.0, ("SST-2 (tiny), centred", 3): 0.5}
 
 
 def test_runs_of_one_training_stand_together():
     frame = study(run(1, 0.5), istar(1, 0.5), run(2, 0.5, head="linear")).runs
     groups = by_regime(treated_runs(frame, ISTAR) + treated_runs(frame, PLAIN))
-    assert sorted(map(len, groups.values())) == [1, 2]
-    assert set(groups) == {"SST-2 (tiny), head pooler", "SST-2 (tiny), head linear"}
+    assert {name: len(runs) for name, runs in groups.items()} == {
+        "SST-2 (tiny), head pooler": 2,
+        "SST-2 (tiny), head linear": 1,
+    }
 
 
 def test_the_words_name_encoder_task_and_what_differs():
@@ -117,10 +116,8 @@ def part(values, treatment=None, **options):
 
 
 def claim(*parts, premise=()):
-    stated = Claim(
-        1, "It gains", tuple(part.prediction for part in parts), premise=tuple(p.prediction for p in premise)
-    )
-    return judge(stated, parts, premise)
+    predictions, gains = ([part.prediction for part in some] for some in (parts, premise))
+    return judge(Claim(1, "It gains", tuple(predictions), premise=tuple(gains)), parts, premise)
 
 
 NONE = part({}, ISTAR)
@@ -132,8 +129,7 @@ NONE = part({}, ISTAR)
 def test_runs_at_another_setting_contradict_nothing(values, outcome):
     evidence = part({"a": values} if values else {})
     result = claim(evidence, NONE)
-    assert result.outcome == outcome
-    assert not result.decided
+    assert (result.outcome, result.decided) == (outcome, False)
     assert result.outcome_of(evidence) in (OBSERVED, NOT_OBSERVED, INCONCLUSIVE, NOT_TESTABLE)
 
 

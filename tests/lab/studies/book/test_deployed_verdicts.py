@@ -1,14 +1,10 @@
 """The dial as one deploys it: an interval decides each hypothesis, and what is advised follows the recorded gains."""
 
-import hashlib
-import re
-
 import pandas as pd
 import pytest
 
 from isonb.auditing import defects
 from isonb_lab.papers import deployed, hypotheses
-from isonb_lab.places import EXPERIMENTS_FOLDER
 
 
 def scores(**gains):
@@ -64,27 +60,14 @@ def test_advice_is_the_best_worst_case_or_what_held_out_data_choose():
 
 def test_the_recorded_outcomes_and_what_the_audit_advises_by_them():
     table = deployed.read()
-    assert outcomes(table) == {
-        "E1": "holds",
-        "E2": "holds",
-        "E3": "open",
-        "E4": "open",
-        "E5": "contradicted",
-        "E6": "open",
-        "E7": "open",
-        "E8": "holds",
-    }
+    assert outcomes(table) == (
+        dict.fromkeys(("E1", "E2", "E8"), "holds")
+        | dict.fromkeys(("E3", "E4", "E6", "E7"), "open")
+        | {"E5": "contradicted"}
+    )
     assert deployed.advice(table, "search").p == defects.SEARCH_P
     assert deployed.advice(table, "similarity").p == 0  # which is centring, the audit's first remedy
-    cliff = table.query(
-        "fit == 'wikipedia' and reader == 'search' and pool == 'mean' and p == 1 and encoder == 'minilm'"
-    )
-    gains = cliff.set_index("texts")["gain"]
+    of = "fit == 'wikipedia' and reader == 'search' and pool == 'mean' and p == 1 and encoder == 'minilm'"
+    gains = table.query(of).set_index("texts")["gain"]
     assert gains.idxmin() == 384
     assert gains[384 * defects.PER_DIM] > gains[384 * 2] > gains[384]
-
-
-def test_every_row_cites_the_plan_as_it_was():
-    plan = (EXPERIMENTS_FOLDER / "deployed_plan.md").read_bytes()
-    versions = {hashlib.sha256(plan).hexdigest(), *re.findall(r"`([0-9a-f]{64})`", plan.decode())}
-    assert set(deployed.read()["plan"]) <= versions

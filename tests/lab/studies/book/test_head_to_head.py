@@ -49,18 +49,22 @@ def runs_by_cell(grid):
 def test_every_method_has_three_tries_and_the_published_one_is_the_first():
     cells = runs_by_cell("head_to_head_tuning")
     assert {arm for _, arm in cells} == set(arms.ARMS)
-    for (suite, arm), runs in cells.items():
-        assert len(runs) == len({versus.setting(run) for run in runs}) == 3, (suite, arm)
+    for cell, runs in cells.items():
+        assert len(runs) == len({versus.setting(run) for run in runs}) == 3, cell
         assert {run["seed"] for run in runs} == {0}
         name = runs[0]["method.name"]
         if name not in ("none", "istar"):
-            usual = columns_of(resolve(BASE | {"method": name}))
-            assert versus.setting(runs[0]) == versus.setting(usual)
+            assert versus.setting(runs[0]) == versus.setting(columns_of(resolve(BASE | {"method": name})))
 
 
-def test_the_plan_keeps_to_what_the_holdout_chose():
+@pytest.fixture(scope="module")
+def tuning():
+    return load_study(versus.TUNING)
+
+
+def test_the_plan_keeps_to_what_the_holdout_chose(tuning):
     """Also for plain training, whose best rate is that of every method; and no seed was tuned on."""
-    best = versus.chosen(load_study(versus.TUNING))
+    best = versus.chosen(tuning)
     planned = runs_by_cell("head_to_head")
     rates = {suite: runs[0]["learning_rate"] for (suite, arm), runs in planned.items() if arm == PLAIN}
     for (suite, arm), runs in planned.items():
@@ -70,36 +74,29 @@ def test_the_plan_keeps_to_what_the_holdout_chose():
         assert 0 not in {run["seed"] for run in runs}
 
 
-def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs(head_to_head):
-    here, second = (versus.chosen(load_study(design)) for design in (versus.TUNING, versus.TUNING_ELSEWHERE))
+def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs(head_to_head, tuning):
+    """All runs are recorded and of one kind of processor: the same run ends elsewhere on another kind."""
+    here, second = (versus.chosen(study) for study in (tuning, load_study(versus.TUNING_ELSEWHERE)))
     differing = {cell: text for cell, text in second.items() if text != here[cell]}
     planned = runs_by_cell("head_to_head_other_choice")
     assert {cell: versus.setting(runs[0]) for cell, runs in planned.items() if cell[1] != PLAIN} == differing
-    plain = load_study(versus.OTHER_CHOICE).plan.query("arm == @PLAIN")["run_id"]
-    assert set(plain) <= set(head_to_head.runs["run_id"])
-
-
-def test_all_runs_are_recorded_and_all_are_of_one_kind_of_processor():
-    """The same run ends elsewhere on another kind; the tuning is of the same kind, too."""
-    results = [load_study(design) for design in (versus.DESIGN, versus.TUNING, versus.OTHER_CHOICE)]
-    assert not any(study.absent for study in results)
-    assert pd.concat([processor_kinds(study.runs) for study in results]).nunique() == 1
+    other = load_study(versus.OTHER_CHOICE)
+    assert set(other.plan.query("arm == @PLAIN")["run_id"]) <= set(head_to_head.runs["run_id"])
+    studies = (head_to_head, tuning, other)
+    assert not any(study.absent for study in studies)
+    assert pd.concat([processor_kinds(study.runs) for study in studies]).nunique() == 1
 
 
 def test_all_comparisons_are_tested_together(head_to_head):
     """48 of them; the two without a working setting are no tests."""
     result = comparing.against_plain(head_to_head, METHODS)
-    assert set(result.arm) == set(METHODS)
     tested = result[result.p.notna()]
-    assert (len(result), len(tested)) == (48, 46)
+    assert (set(result.arm), len(result), len(tested)) == (set(METHODS), 48, 46)
     assert set(result[result.p.isna()].outcome) == {NO_SETTING}
-    raw = sorted(float(stats.ttest_1samp(gains(head_to_head, row), 0).pvalue) for row in tested.itertuples())
-    assert tested.p.min() == pytest.approx(raw[0] * 46, rel=1e-6)
+    scores = head_to_head.runs.set_index(["suite", "arm", "seed"])["score"].sort_index()
+    gains = [(scores[row.suite, row.arm] - scores[row.suite, PLAIN]).dropna() for row in tested.itertuples()]
+    least = min(stats.ttest_1samp(gain, 0).pvalue for gain in gains)
+    assert tested.p.min() == pytest.approx(46 * least, rel=1e-6)
     clear = tested[tested.outcome != comparing.OPEN]
     assert clear[["arm", "suite", "outcome"]].to_numpy().tolist() == [[arms.ISOLAYER, "STS-B", comparing.ABOVE]]
     assert (clear.p <= 0.05).all()
-
-
-def gains(study, row):
-    runs = study.runs[study.runs["suite"] == row.suite].set_index(["arm", "seed"])["score"]
-    return (runs[row.arm] - runs[PLAIN]).dropna()

@@ -39,42 +39,41 @@ def simulated(gain=lambda part, reader, arm: 0.0, spread=0.2):
     return pd.DataFrame(rows)
 
 
-def of_reader(*readers, by=PLACE.get, letters="A", arms=study.METHODS):
+UP, DOWN, TWO = PLACE.get, lambda arm: -PLACE[arm], lambda arm: 2.0
+
+
+def of_reader(*readers, by=UP, letters="A", arms=study.METHODS):
     """A gain of these readers and arms alone."""
     return lambda part, reader, arm: by(arm) if reader in readers and arm in arms and part.letter in letters else 0.0
 
 
-def both(first, second):
-    return lambda *cell: first(*cell) + second(*cell)
+COSINES = of_reader(study.COSINE)
+
+
+def cosines_and(second):
+    return lambda *cell: COSINES(*cell) + second(*cell)
 
 
 def judged(frame):
     return {answer.name: answer for answer in study.answers(study.parts(frame))}
 
 
-def two(arm):
-    return 2.0
-
-
-UP, DOWN, COSINES = PLACE.get, lambda arm: -PLACE[arm], of_reader(study.COSINE)
-
-
 @pytest.mark.parametrize(
     ("gain", "spread", "expected"),
     [
         (of_reader(), 0.2, {"M1": "holds", "M2": "holds", "M3": "contradicted", "M6": "open"}),  # nothing gains
-        (of_reader(study.HEAD, by=two, arms=["CosReg"]), 0.2, {"M1": "contradicted", "M2": "holds"}),
-        (of_reader(study.HEAD, by=two, letters="C", arms=["CosReg"]), 0.2, {"M1": "holds", "M2": "contradicted"}),
+        (of_reader(study.HEAD, by=TWO, arms=["CosReg"]), 0.2, {"M1": "contradicted", "M2": "holds"}),
+        (of_reader(study.HEAD, by=TWO, letters="C", arms=["CosReg"]), 0.2, {"M1": "holds", "M2": "contradicted"}),
         (of_reader(), 4.0, dict.fromkeys(("M1", "M2", "M3", "M4", "M5", "M6"), "open")),
-        (of_reader(study.COSINE, by=two, arms=study.ROUNDER), 0.2, {"M3": "holds"}),
-        (both(COSINES, of_reader(study.HEAD, by=DOWN)), 0.2, {"M4": "holds"}),
-        (both(COSINES, of_reader(study.HEAD, by=UP)), 0.2, {"M4": "contradicted"}),
-        (both(COSINES, of_reader(study.SEARCH, study.NEIGHBOURS)), 0.2, {"M5": "holds"}),
-        (both(COSINES, of_reader(study.SEARCH)), 0.2, {"M5": "open"}),  # one reader is not both
-        (both(COSINES, of_reader(study.SEARCH, by=DOWN)), 0.2, {"M5": "contradicted"}),
-        (of_reader(study.COSINE, by=two, letters="B"), 0.2, {"M6": "holds"}),
-        (of_reader(study.COSINE, by=two, letters="B", arms=["CosReg"]), 0.2, {"M6": "open"}),
-        (of_reader(study.COSINE, by=two, arms=["CosReg"]), 0.2, {"M6": "contradicted"}),
+        (of_reader(study.COSINE, by=TWO, arms=study.ROUNDER), 0.2, {"M3": "holds"}),
+        (cosines_and(of_reader(study.HEAD, by=DOWN)), 0.2, {"M4": "holds"}),
+        (cosines_and(of_reader(study.HEAD, by=UP)), 0.2, {"M4": "contradicted"}),
+        (cosines_and(of_reader(study.SEARCH, study.NEIGHBOURS)), 0.2, {"M5": "holds"}),
+        (cosines_and(of_reader(study.SEARCH)), 0.2, {"M5": "open"}),  # one reader is not both
+        (cosines_and(of_reader(study.SEARCH, by=DOWN)), 0.2, {"M5": "contradicted"}),
+        (of_reader(study.COSINE, by=TWO, letters="B"), 0.2, {"M6": "holds"}),
+        (of_reader(study.COSINE, by=TWO, letters="B", arms=["CosReg"]), 0.2, {"M6": "open"}),
+        (of_reader(study.COSINE, by=TWO, arms=["CosReg"]), 0.2, {"M6": "contradicted"}),
     ],
 )
 def test_hypotheses_follow_the_truth(gain, spread, expected):
@@ -86,30 +85,28 @@ def test_without_runs_all_is_open_and_a_part_counts_by_the_seeds_of_all_its_arms
     frame = simulated(spread=0.03)
     assert {(answer.outcome, answer.why) for answer in judged(frame[:0]).values()} == {("open", "not run yet")}
     few = judged(frame[(frame["seed"] < 5) | (frame["arm"] != "CosReg")])
-    here = "mpnet (12 layers, the last 2 trained), SST-2"
-    assert few["M1"].outcome == "holds"
-    assert few["M1"].why.endswith(f". {here.replace('mpnet', 'smollm2')}, 4 of 10 seeds; {here}, 4 of 10 seeds")
-    assert (few["M4"].outcome, few["M4"].why[:19]) == ("open", "no model counts wit")
+    assert (few["M1"].outcome, few["M4"].outcome) == ("holds", "open")
+    assert few["M1"].why.endswith("mpnet (12 layers, the last 2 trained), SST-2, 4 of 10 seeds")
     alone = judged(frame[frame["model"] == "mpnet"])
     assert (alone["M1"].outcome, alone["M6"].why) == ("open", "not run yet")
-    assert alone["M1"].why.endswith(f"{here}, 10 of 10 seeds. smollm2 decides nothing: part A isn't run")
+    assert alone["M1"].why.endswith("10 of 10 seeds. smollm2 decides nothing: part A isn't run")
 
 
 def test_a_control_below_a_head_on_frozen_vectors_decides_nothing():
     """By the scores of the dial: 0.834 at layer 15 of smollm2, the first from a cut at 12, and 0.870 of mpnet."""
-    assert study.frozen_head(study.SMOLLM2, 12) == pytest.approx(0.833716, abs=1e-6)
-    assert study.frozen_head(study.SMOLLM2, 16) == pytest.approx(0.832569, abs=1e-6)
-    assert study.frozen_head(study.MPNET, 12) == pytest.approx(0.870413, abs=1e-6)
-    frame = simulated(both(COSINES, of_reader(study.HEAD, by=UP)))
-    assert (judged(frame)["M1"].outcome, judged(frame)["M4"].outcome) == ("contradicted", "contradicted")
-    first = frame["model"] == "smollm2"
-    for low, outcome in ((first, "contradicted"), (first | True, "open")):
+    frozen = [study.frozen_head(*cut) for cut in ((study.SMOLLM2, 12), (study.SMOLLM2, 16), (study.MPNET, 12))]
+    assert frozen == pytest.approx([0.833716, 0.832569, 0.870413], abs=1e-6)
+    gains, nothing = simulated(cosines_and(of_reader(study.HEAD, by=UP))), simulated()
+    first = gains["model"] == "smollm2"
+    for frame, low, outcomes in (
+        (gains, first & False, ("contradicted", "contradicted")),
+        (gains, first, ("contradicted", "contradicted")),
+        (gains, first | True, ("open", "open")),
+        (nothing, first, ("open", "open")),  # mpnet alone isn't both
+    ):
         results = judged(frame.assign(score=frame["score"].where(~low, frame["score"] - 0.1)))
-        assert (results["M1"].outcome, results["M4"].outcome) == (outcome, outcome)
-        assert ". smollm2 decides nothing: plain training reaches 0.8" in results["M4"].why
-    held = simulated()
-    results = judged(held.assign(score=held["score"].where(held["model"] != "smollm2", held["score"] - 0.1)))
-    assert (results["M1"].outcome, results["M2"].outcome) == ("open", "open")  # mpnet alone isn't both
+        assert (results["M1"].outcome, results["M4"].outcome) == outcomes
+        assert (". smollm2 decides nothing: plain training reaches 0." in results["M4"].why) == low.any()
 
 
 def test_runs_of_two_kinds_of_processor_are_no_pair():
@@ -119,7 +116,7 @@ def test_runs_of_two_kinds_of_processor_are_no_pair():
 
 
 def test_cells_are_those_of_scipy():
-    measured = study.parts(simulated(both(COSINES, of_reader(study.HEAD, by=DOWN)), 2.0))
+    measured = study.parts(simulated(cosines_and(of_reader(study.HEAD, by=DOWN)), 2.0))
     every = study.table(measured).set_index(["part", "model", "reader", "arm"]).sort_index()
     assert len(every) == 2 * 5 * 12 + 5 * 4 + 2 * 12
     for part, reader in ((study.MPNET, study.SEARCH), (study.PARTS[3], study.HEAD)):
@@ -136,7 +133,7 @@ def test_cells_are_those_of_scipy():
 
 
 def test_a_correlation_and_its_interval_are_those_of_scipy():
-    measured = study.parts(simulated(both(COSINES, of_reader(study.HEAD, by=DOWN)), 4.0))
+    measured = study.parts(simulated(cosines_and(of_reader(study.HEAD, by=DOWN)), 4.0))
     sides = [study.gains(measured[study.MPNET], study.READERS[name]).to_numpy() for name in (study.HEAD, study.COSINE)]
 
     def correlation(rows):
@@ -162,10 +159,12 @@ def write(folder, run, metrics):
     write_record(folder / "records", Record(run.config, metrics, manifest={}, series={}, named=run.run_id))
 
 
+BLOCK = {"task": real_models.TASK, "model": "mpnet", "pooling": "mean", "layers": 12, "train_layers": 2}
+
+
 def test_records_and_their_recording_say_the_same(tmp_path):
     """Records as a sweep writes them: tuning with seed 0, and the arms with two seeds."""
-    block = {"task": real_models.TASK, "model": "mpnet", "pooling": "mean", "layers": 12, "train_layers": 2}
-    block |= {"readers": True, "protocol": "first", "head": "linear", "precision": "float32", "track_every": 0}
+    block = BLOCK | {"readers": True, "protocol": "first", "head": "linear", "precision": "float32", "track_every": 0}
     methods = ["none", *real_models.ISTAR, *({"name": name, **some[0]} for name, some in real_models.OPTIONS.items())]
     columns = [column.removeprefix("metric.") for column in study.READERS.values() if column != "score"]
     measures = {column.removeprefix("metric."): 9.0 for column in study.MEASURED.values()}
@@ -178,8 +177,8 @@ def test_records_and_their_recording_say_the_same(tmp_path):
     every = study.table(study.parts(frame))
     assert (set(frame["arm"]), set(frame["seed"]), len(every)) == ({PLAIN, *study.METHODS}, {1, 2}, 5 * 12)
     assert set(every["directions"]) == {9}
-    stored = publish(tmp_path / "records", tmp_path, "real_models", series=("step.validation.accuracy",))
-    assert judged(study.runs(stored)) == judged(frame)
+    recording = publish(tmp_path / "records", tmp_path, "real_models", series=("step.validation.accuracy",))
+    assert judged(study.runs(recording)) == judged(frame)
     write(tmp_path, plan({**block, "method": {"name": "cosreg", "weight": 0.3}, "seed": 1}), metrics)
     with pytest.raises(InputError, match="an arm must have one run a seed; got several of CosReg"):
         study.runs(tmp_path)
@@ -189,14 +188,13 @@ def test_of_weights_that_change_nothing_the_score_that_they_see_is_told():
     seen = {"smollm2": 1.2e-6}
     said = figures.idle(study.parts(simulated(spread=0)), seen)
     assert ("smollm2" in said, "0.000001" in said, "mpnet" in said) == (True, True, False)
-    changed = simulated(of_reader(study.SEARCH, by=two, arms=["I-STAR 1"]), spread=0)
+    changed = simulated(of_reader(study.SEARCH, by=TWO, arms=["I-STAR 1"]), spread=0)
     assert not figures.idle(study.parts(changed), seen)
 
 
 def test_the_score_that_istar_sees_is_read_off_its_term(tmp_path):
-    block = {"task": real_models.TASK, "model": "mpnet", "pooling": "mean", "layers": 12, "train_layers": 2, "seed": 1}
     for weight, term in ((2.0, 1.6), (-1.0, -0.7), (0.5, 0.25)):  # scores of 0.2, 0.3 and 0.5
-        config = plan(block | {"method": {"name": "istar", "weight": weight}}).config
+        config = plan(BLOCK | {"seed": 1, "method": {"name": "istar", "weight": weight}}).config
         series = {study.PENALTY: [(10, 0.0), (20, term)]}
         write_record(tmp_path, Record(config, metrics={"accuracy": 0.8}, series=series))
     assert study.score_in_training(tmp_path) == {"mpnet": pytest.approx(0.3)}
@@ -213,7 +211,7 @@ ANSWERS = {
 @pytest.mark.parametrize("seeds", ANSWERS)
 def test_the_page_is_made_of_the_runs_that_are_there(seeds, monkeypatch, capsys):
     """The cells of its section, without runs, with a few seeds and with all."""
-    frame = simulated(both(COSINES, of_reader(study.HEAD, by=DOWN)))
+    frame = simulated(cosines_and(of_reader(study.HEAD, by=DOWN)))
     values, tables = {}, []
     monkeypatch.setattr(study, "runs", lambda: frame[frame["seed"] <= seeds])
     monkeypatch.setattr(plans, "price", lambda plan: "3 hours" * (plan == "real_models_plan"))
@@ -226,7 +224,5 @@ def test_the_page_is_made_of_the_runs_that_are_there(seeds, monkeypatch, capsys)
             exec(cell.source, page)
     assert values["trained-answer"].startswith(ANSWERS[seeds])
     assert [len(rows) for rows in tables] == ([6] if not seeds else [2 * 11 + 3, 2 * 12 + 4, 6])
-    assert {row["outcome"] for row in tables[-1]} >= {"open"} if seeds < 5 else {"holds"}
     if seeds:
-        assert tables[0][0]["method"] == "I-STAR 1"
-        assert tables[1][0][study.HEAD] == "–; 10"  # directions of plain training
+        assert (tables[0][0]["method"], tables[1][0][study.HEAD]) == ("I-STAR 1", "–; 10")  # of plain training

@@ -7,13 +7,6 @@ from isonb_lab.claims.summary import cell_rows
 from isonb_lab.claims.table import row_error
 from isonb_lab.runs.recordings import recorded
 
-STS = {"experiment": "similarity", "task": "sts13"}
-
-
-@pytest.fixture(scope="module")
-def study(studies):
-    return studies["plain_encoders"]
-
 
 @pytest.fixture(scope="module")
 def runs():
@@ -25,7 +18,7 @@ def cell_of(judged, what, name):
     return row
 
 
-def test_a_lead_by_hand(study, runs, verdicts):
+def test_a_lead_by_hand(studies, runs, verdicts):
     part = runs[(runs["task"] == "mrpc") & (runs["model"] == "minilm")]
     ahead = part["metric.accuracy"].mean() - part["metric.baseline.accuracy"].iloc[0]
     over_rows = stats.norm.ppf(0.975) * row_error("accuracy", part["metric.accuracy"].mean(), 408)
@@ -33,7 +26,7 @@ def test_a_lead_by_hand(study, runs, verdicts):
     row = cell_of(verdicts["plain_encoders"], "minilm, GLUE", "MRPC")
     assert (row["n"], row["mean"]) == (5, pytest.approx(ahead))
     assert row["high"] - row["mean"] == pytest.approx((over_rows**2 + over_seeds**2) ** 0.5)
-    assert study.lead("tiny", "span") is None
+    assert studies["plain_encoders"].lead("tiny", "span") is None
 
 
 def test_a_gain_over_pairs_is_the_recorded_interval(runs, verdicts):

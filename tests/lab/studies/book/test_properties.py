@@ -39,9 +39,8 @@ def test_clouds_have_the_covariance_of_the_table(suite, name, value, expected):
 def test_stability_goes_from_a_line_to_a_ball(suite):
     line, mixed = (suite["global stability"].build(share) for share in (0, 0.5))
     assert float(isoscore(line).max()) < 1e-9
-    p = 0.5
-    expected = (9 / ((3 - 2 * p) ** 2 + 2 * p**2) - 1) / 2
-    assert float(isoscore(mixed).mean()) == pytest.approx(expected, abs=0.05)
+    half = (9 / ((3 - 2 * 0.5) ** 2 + 2 * 0.5**2) - 1) / 2
+    assert float(isoscore(mixed).mean()) == pytest.approx(half, abs=0.05)
 
 
 def runs(*rows, index=None):

@@ -39,39 +39,40 @@ def test_a_gain_is_taken_on_one_kind(kinds):
 
 def test_differences_are_tested_as_pairs():
     here, elsewhere = [0.01, 0.02, 0.04, 0.0], [0.03, 0.05, 0.05, 0.03]
-    seeds = [1, 2, 3, 4]
-    frame = pd.DataFrame({"suite": "a", "arm": "b", "seed": seeds, "here": here, "there": elsewhere})
+    frame = pd.DataFrame({"suite": "a", "arm": "b", "seed": range(1, 5), "here": here, "there": elsewhere})
     few = frame[frame["seed"] < 3].assign(arm="c")
     other = frame.assign(arm="d", there=here)
     result = repeated.gains_apart(pd.concat([frame, few, other], ignore_index=True)).set_index("arm")
     assert list(result.index) == ["b", "d"]  # two seeds are too few
     reference = stats.ttest_rel(elsewhere, here)
     assert result.loc["b", "difference"] == pytest.approx(sum(elsewhere) / 4 - sum(here) / 4)
-    interval = reference.confidence_interval(0.95)
-    assert tuple(result.loc["b", ["low", "high"]]) == pytest.approx((interval.low, interval.high))
+    assert tuple(result.loc["b", ["low", "high"]]) == pytest.approx(tuple(reference.confidence_interval(0.95)))
     assert result.loc["b", "p"] == pytest.approx(2 * reference.pvalue)
     assert (result.loc["d", "difference"], result.loc["d", "p"]) == (0, 1)
 
 
-def test_three_cells_of_each_grid_came_back():
+@pytest.fixture(scope="module")
+def first():
+    """The grids' runs of all recordings but those made again."""
+    names = sorted(path.parent.name for path in FOLDER.glob("*/runs.parquet"))
+    every = [recorded(name).runs[["run_id", "manifest.started"]] for name in names if name != repeated.REPEATED]
+    return pd.concat(every)
+
+
+def test_three_cells_of_each_grid_came_back(first):
     result, planned = repeated.repeats(), repeated.planned()
     came_back = (result["again"] - result["score"]).abs() <= repeated.TOLERANCE
     again = Counter(grid for run in result["run_id"][came_back] for grid in planned[run][0])
-    values = {run for path in FOLDER.glob("*/runs.parquet") for run in recorded(path.parent.name).runs["run_id"]}
-    grids = {grid for run in values if run in planned for grid in planned[run][0]}
+    grids = {grid for run in set(first["run_id"]) & planned.keys() for grid in planned[run][0]}
     assert len(grids) > 10
     assert {grid: again[grid] for grid in grids if again[grid] < 3} == {}
     others = [planned[run][0] for run in result["run_id"][~came_back]]
     assert sorted(map(min, others)) == ["head_to_head_tuning", "istar_doses", "neighbours"], "the page tells which"
 
 
-def test_they_are_other_runs_than_the_first():
+def test_they_are_other_runs_than_the_first(first):
     """Made at another time, so that equal numbers are no copies."""
     again = recorded(repeated.REPEATED).runs.set_index("run_id")["manifest.started"]
-    first = [
-        recorded(path.parent.name).runs for path in FOLDER.glob("*/runs.parquet") if path.parent.name != "made_again"
-    ]
-    first = pd.concat([runs[["run_id", "manifest.started"]] for runs in first])
-    first = first[first["run_id"].isin(again.index)]
-    assert set(first["run_id"]) == set(repeated.repeats()["run_id"]) == set(again.index)
-    assert (first["manifest.started"] != first["run_id"].map(again)).all()
+    same = first[first["run_id"].isin(again.index)]
+    assert set(same["run_id"]) == set(repeated.repeats()["run_id"]) == set(again.index)
+    assert (same["manifest.started"] != same["run_id"].map(again)).all()

@@ -12,10 +12,8 @@ import isonb
 from isonb_lab.claims.design import Design
 from isonb_lab.claims.treatment import Treatment
 from isonb_lab.papers import coverage, paper_items
-from isonb_lab.papers.studies import load_study
 
-coverage, ITEMS = coverage, paper_items.ITEMS
-Axis, Item = coverage.Axis, coverage.Item
+Axis, Item, ITEMS = coverage.Axis, coverage.Item, paper_items.ITEMS
 HTML = Path(isonb.__file__).parents[1] / "_build" / "html" / "book"
 
 
@@ -82,17 +80,9 @@ def test_points_are_those_of_a_line():
 
 
 def test_every_table_and_figure_is_declared_once():
-    names = [(item.paper, item.item) for item in ITEMS]
-    assert len(set(names)) == len(names) == 28
+    assert len({(item.paper, item.item) for item in ITEMS}) == len(ITEMS) == 28
     for item in ITEMS:
         assert item.kind != "runs" or {axis.name for axis in item.axes} >= {"tasks", "models"}, item
-
-
-def text_of(page):
-    path = HTML / f"{page}.html"
-    if not path.exists():
-        pytest.skip("run `make book` first")
-    return " ".join(re.sub(r"<[^>]+>", " ", path.read_text(encoding="utf-8")).replace("&gt;", ">").split())
 
 
 @pytest.mark.browser  # which runs after the book is built
@@ -100,17 +90,8 @@ def text_of(page):
     "item", [entry for entry in ITEMS if entry.caption], ids=lambda item: f"{item.paper} {item.item}"
 )
 def test_each_counterpart_stands_on_the_page_that_is_named(item):
-    assert item.caption in text_of(item.page)
-
-
-@pytest.mark.browser
-def test_the_page_prints_what_is_counted():
-    text = text_of("results/ledger")
-    names = {name for item in ITEMS for name in (item.study, item.pool) if name}
-    studies = {name: load_study(name) for name in names}
-    studies |= {item.own.name: load_study(item.own) for item in ITEMS if item.own}
-    for item in ITEMS:
-        start = text.index(f"{coverage.NAMES[item.paper]} {item.item} {item.shows}")
-        row = text[start : start + 600]
-        for result in coverage.counted(item, studies):
-            assert str(result) in row, (item.item, str(result))
+    path = HTML / f"{item.page}.html"
+    if not path.exists():
+        pytest.skip("run `make book` first")
+    text = re.sub(r"<[^>]+>", " ", path.read_text(encoding="utf-8")).replace("&gt;", ">")
+    assert item.caption in " ".join(text.split())

@@ -11,18 +11,14 @@ from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded
 from isonb_lab.runs.settings import resolve
 
-disagreements, estimates = figure_2.disagreements, figure_2.estimates
-
-
-def cell_of(judged, claim, what, name):
-    rows = [row for row in cell_rows(judged) if (row["claim"], row["cell"]) == (claim, name)]
-    (row,) = (row for row in rows if row["what"].startswith(what))
-    return row
-
 
 def test_figure_2_against_its_truth(studies, verdicts):
     series = recorded("istar").series
-    row = cell_of(verdicts["istar"], 6, "IsoScore of fewer points", "|S| = 20,000, |X| = 64")
+    (row,) = (
+        row
+        for row in cell_rows(verdicts["istar"])
+        if row["what"].startswith("IsoScore of fewer points") and row["cell"] == "|S| = 20,000, |X| = 64"
+    )
     runs = studies["figure_2"].runs
     (run,) = runs.loc[runs["suite"] == "|S| = 20,000", "run_id"]
     part = series[(series["run_id"] == run) & (series["step"] == 64)].set_index("name")["value"]
@@ -41,10 +37,11 @@ def test_the_printed_table_counted():
 
 
 def test_three_ways_to_one_number():
-    values = [value for part in disagreements().values() for value in part]
+    result = figure_2.disagreements()
+    values = [value for part in result.values() for value in part]
     assert len(values) == 15
     assert 0 < max(values) < 1e-12
-    assert disagreements(1) != disagreements()
+    assert figure_2.disagreements(1) != result
 
 
 def synthetic(value, sd=0.01):
@@ -58,14 +55,13 @@ def synthetic(value, sd=0.01):
 
 
 def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(studies):
-    small = studies["figure_2"]
-    both = load_study("figure_2", live={"live: Figure 2": [synthetic(0.1)]})
+    small, suite = studies["figure_2"], "live: Figure 2"
+    both = load_study("figure_2", live={suite: [synthetic(0.1)]})
     reference, outcome = (
-        table.set_index(["suite", "curve", "points"])["value"].to_dict() for table in map(estimates, (small, both))
+        figure_2.estimates(study).set_index(["suite", "curve", "points"])["value"].to_dict() for study in (small, both)
     )
-    assert outcome["live: Figure 2", "ζ = 0", 64] == 0.1
-    assert outcome["live: Figure 2", "ζ = 0.2", 64] == 0.2
-    assert {key: value for key, value in outcome.items() if key[0] != "live: Figure 2"} == reference
+    assert (outcome[suite, "ζ = 0", 64], outcome[suite, "ζ = 0.2", 64]) == (0.1, 0.2)
+    assert {key: value for key, value in outcome.items() if key[0] != suite} == reference
     assert both.coverage().equals(small.coverage())
 
 
@@ -103,17 +99,15 @@ def test_isotropy_and_score_are_correlated_over_both_signs_and_plain_training():
 def test_layers_are_compared_by_halves_and_the_last_with_the_others():
     plain, upper = result((0.7,), (0.1, 0.1, 0.2, 0.2)), result((0.7,), (0.5, 0.7, 0.3, 0.2), weight=0.1)
     study = study_with(plain, upper)
-    early, _, last = (istar.CLAIMS[7].predictions[k].evidence for k in (1, 0, 2))
-    assert istar.CLAIMS[7].number == 13
-    assert early(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.5 - 0.05)}
-    assert last(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.2 - 0.5)}
+    _, early, last, *_ = istar.CLAIMS[7].predictions
+    assert early.evidence(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.5 - 0.05)}
+    assert last.evidence(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.2 - 0.5)}
 
 
 def test_a_single_layer_is_compared_with_all_layers_at_the_same_weight_and_seed():
     on = {"task": "sst2", "weight": -1.0, "include_pads": True}  # as released
     arms = (result((0.8, 0.9), **on), result((0.7, 0.7), layers=1, **on), result((0.6,), layers=4, **on))
     other = result((0.1, 0.1), **on | {"weight": -3.0})
-    (alone,) = (claim.evidence for claim in istar.CLAIMS[9].predictions)
-    assert istar.CLAIMS[9].number == 15
-    outcome = alone(study_with(*arms, other), ["SST-2"])
+    (alone,) = istar.CLAIMS[9].predictions
+    outcome = alone.evidence(study_with(*arms, other), ["SST-2"])
     assert sorted(outcome.values()) == pytest.approx([-0.2, -0.2, -0.1])

@@ -38,6 +38,4 @@ def test_each_has_an_answer_or_a_reason(verdicts):
     of = {(row.plan, row.hypothesis): row for row in rows}
     assert {of["read_where_plan", name].status for name in ("F1", "F2")} == {"answered"}
     assert {of["evidence_plan", name].status for name in ("I1", "I2", "I3", "I4", "H3")} == {"not run"}
-    assert of["evidence_plan", "H2"].status == "answered"
-    assert of["evidence_plan", "H1"].status == "open"
-    assert of["evidence_plan", "D5"].status == "open"
+    assert [of["evidence_plan", name].status for name in ("H2", "H1", "D5")] == ["answered", "open", "open"]

@@ -37,12 +37,11 @@ def test_depth_by_hand_on_the_runs_that_learned(studies):
     logged = recorded("evidence_claims").series.query("name == 'layer.end.tokens.token_uniformity'")
     by = logged[logged["run_id"].isin(of_plain.index)].pivot(index="run_id", columns="step", values="value")
     learned = studies["evidence_claims"]
-    deeper, relieved = softdecay.DESIGN.claims[0].predictions[1], softdecay.DESIGN.claims[1].predictions[1]
-    result = deeper.evidence(learned, ["SST-2 (tiny)"]), relieved.evidence(learned, ["SST-2 (tiny)"])
+    deeper, relieved = (softdecay.DESIGN.claims[k].predictions[1].evidence(learned, ["SST-2 (tiny)"]) for k in (0, 1))
     for run, seed in of_plain["seed"].items():
-        assert result[0]["SST-2 (tiny), layers 0 to 2", seed] == pytest.approx(by[2][run] - by[0][run])
-        assert result[0]["SST-2 (tiny), layers 2 to 4", seed] == pytest.approx(by[4][run] - by[2][run])
-        assert result[1]["SST-2 (tiny)", seed] == pytest.approx(by[4][run] - by[3][run])
+        assert deeper["SST-2 (tiny), layers 0 to 2", seed] == pytest.approx(by[2][run] - by[0][run])
+        assert deeper["SST-2 (tiny), layers 2 to 4", seed] == pytest.approx(by[4][run] - by[2][run])
+        assert relieved["SST-2 (tiny)", seed] == pytest.approx(by[4][run] - by[3][run])
     shown = softdecay.numbers_by_layer(learned, "end", "none", "SST-2 (tiny)")
     assert shown.pivot(index="run_id", columns="layer", values="token_uniformity").equals(by)
 
@@ -58,9 +57,7 @@ def test_the_alpha_is_chosen_apart_from_the_sets_that_it_is_judged_on():
 
 def test_printed_changes_and_the_printed_slip_by_hand():
     score = printed("softdecay", "Table 1", model="bert-base", metric="spearman_x100")
-    mean = {
-        name: rows[rows.task.isin(softdecay.SETS.values())]["value"].mean() for name, rows in score.groupby("method")
-    }
+    mean = score[score.task.isin(softdecay.SETS.values())].groupby("method")["value"].mean()
     row = softdecay.printed_changes()[0]
     assert row["encoder"] == "BERT (theirs)"
     assert float(row["SoftDecay"]) == pytest.approx(mean["SoftDecay"] - mean["BERT"], abs=0.006)

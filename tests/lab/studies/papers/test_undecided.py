@@ -14,10 +14,12 @@ from isonb_lab.sweeps.cost import estimate
 from isonb_lab.sweeps.grids import load_grid
 
 
-def judged(values, **options):
+def judged(*cells, **options):
+    """A claim of a gain, by these numbers in the cells a, b ..."""
     prediction = Prediction("gain", lambda study, suites: {}, "greater", **options)
-    units = {("a", seed): value for seed, value in enumerate(values)}
-    return judge(Claim(1, "It gains", (prediction,)), [judge_prediction(prediction, units, ["a"], {})])
+    names = "ab"[: len(cells)]
+    units = {(name, seed): value for name, cell in zip(names, cells, strict=True) for seed, value in enumerate(cell)}
+    return judge(Claim(1, "It gains", (prediction,)), [judge_prediction(prediction, units, names, {})])
 
 
 STUDY = SimpleNamespace(
@@ -53,13 +55,10 @@ def test_a_mean_on_its_border_has_no_number_of_seeds():
 
 def test_the_weakest_of_the_means_with_a_cell_left_out_decides():
     """The mean over both cells is clear, and without the first it isn't: the second cell alone says how many."""
-    clear, weak = [0.10, 0.12, 0.11, 0.13, 0.09], OPEN
-    prediction = Prediction("gain", lambda study, suites: {}, "greater")
-    units = {(name, k): value for name, values in (("a", clear), ("b", weak)) for k, value in enumerate(values)}
-    result = judge_prediction(prediction, units, ["a", "b"], {})
-    assert (result.outcome, result.mean.low > 0) == ("inconclusive", True)
-    (row,) = undecided.needs(STUDY, [judge(Claim(1, "It gains", (prediction,)), [result])])
-    n = seeds_needed(float(np.std(weak, ddof=1)), float(np.mean(weak)))
+    claim = judged([0.10, 0.12, 0.11, 0.13, 0.09], OPEN)
+    assert (claim.outcome, claim.predictions[0].mean.low > 0) == ("inconclusive", True)
+    (row,) = undecided.needs(STUDY, [claim])
+    n = seeds_needed(float(np.std(OPEN, ddof=1)), float(np.mean(OPEN)))
     assert (row["what"], row["runs"]) == (f"{n} seeds: gain", 2 * n * 2)
     assert row["hours"] == pytest.approx(4 * n * (35 + 900) / 2 / 3600)
 
@@ -71,22 +70,26 @@ def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
     assert f"about {estimate(large).gpu_hours:.0f} hours of one A100" in text
 
 
+JUDGING = {
+    "C5": lambda run, method: (
+        run["task"] in ("cola", "mrpc")
+        and run["batch_size"] == 64
+        and (method["name"] == "none" or method.get("select"))
+    ),
+    9: lambda run, method: (
+        run["task"] in ("rte", "stsb", "squad")
+        and (method["name"], method.get("layers"), method.get("include_pads")) == ("istar", "all", True)
+        and method["weight"] in (-5, -3, -1, 0.5, 1, 3, 5)
+    ),
+}
+
+
 @pytest.mark.parametrize(("name", "claim"), [("head_to_head", "C5"), ("istar", 9)])
 def test_what_would_judge_a_claim_at_its_papers_setting_is_what_the_grids_hold(name, claim, studies, verdicts):
     """The runs with its method on its paper's tasks, and plain ones there, that aren't recorded."""
     (row,) = (row for row in undecided.needs(studies[name], verdicts[name]) if row["claim"] == claim)
     second = set(studies[name].others[arms.TRAINED].runs["run_id"])
-    runs = [run for grid in arms.OWN_CELLS for run in load_grid(grid, "full") if run.run_id not in second]
-    expected = []
-    for run in runs:
-        method, task = run.config["method"], run.config["task"]
-        if claim == "C5":
-            mine = task in ("cola", "mrpc") and run.config["batch_size"] == 64
-            relevant = mine and (method["name"] == "none" or method.get("select"))
-        else:
-            mine = method.get("weight") in (-5, -3, -1, 0.5, 1, 3, 5) and method.get("layers") == "all"
-            correlated = task in ("rte", "stsb", "squad")
-            relevant = correlated and mine and method["name"] == "istar" and method["include_pads"]
-        expected += [run] if relevant else []
-    assert row["runs"] == len({run.run_id for run in expected}) > 10
+    runs = {run.run_id: run for grid in arms.OWN_CELLS for run in load_grid(grid, "full") if run.run_id not in second}
+    expected = [run for run in runs.values() if JUDGING[claim](run.config, run.config["method"])]
+    assert row["runs"] == len(expected) > 10
     assert row["hours"] == pytest.approx(estimate(expected).cpu_hours)
