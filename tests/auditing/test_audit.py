@@ -19,7 +19,7 @@ from isonb.measures.registry import MEASURES
 from isonb_lab.statistics.seeds import student
 
 N, D = 600, 24
-SEEDS = int(os.environ.get("ISONB_SEEDS", "5"))  # clouds a defect is planted in; 20 by hand
+SEEDS = int(os.environ.get("ISONB_SEEDS", "2"))  # clouds a defect is planted in; 20 by hand
 
 
 def cloud(seed, n=N, d=D):
@@ -86,9 +86,9 @@ def test_intervals_hold_the_value_of_the_population():
     truth = isonb.mean_cosine(cloud(99, n=20_000) + 0.5).item()
     missed = sum(
         not next(r.low <= truth <= r.high for r in isonb.audit(cloud(seed) + 0.5).readings if r.name == "mean cosine")
-        for seed in range(20)
+        for seed in range(10)
     )
-    assert missed <= 4
+    assert missed <= 2
 
 
 def test_the_jackknife_is_students_interval_of_pseudo_values():
@@ -131,9 +131,7 @@ def test_too_few_rows_that_count(bad):
 
 def test_reports_say_the_same():
     report = isonb.audit(gaps(shifted(cloud(0))))
-    assert [SEVERITIES.index(item.severity) for item in report.findings] == sorted(
-        SEVERITIES.index(entry.severity) for entry in report.findings
-    )
+    assert list(report.findings) == sorted(report.findings, key=lambda item: SEVERITIES.index(item.severity))
     page, text = report.html(), " ".join(repr(report).split())
     assert all(element.text in text and element.text.replace("'", "&#x27;") in page for element in report.findings)
     assert json.loads(report.to_json())["n"] == report.n == N - 3

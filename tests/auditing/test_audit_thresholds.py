@@ -32,12 +32,11 @@ def pairs(rows):
     return first.tolist(), torch.where(match, same, other).tolist(), match.double().tolist()
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.2])
-def test_the_rate_holds_on_the_half_that_judges(rows, pairs, rate):
-    raw, centred = isonb.audit(rows, sample=1000, pairs=pairs, false_match_rate=rate).matches
+def test_the_rate_holds_on_the_half_that_judges(rows, pairs):
+    raw, centred = isonb.audit(rows, sample=1000, pairs=pairs, false_match_rate=0.2).matches
     for match in (raw, centred):
         share, low, high = match.false_matches
-        assert abs(share - rate) < 0.02
+        assert abs(share - 0.2) < 0.02
         assert low <= share <= high
     assert centred.threshold < raw.threshold - 0.1
 
@@ -59,9 +58,8 @@ def test_a_threshold_by_hand(rows, pairs):
     assert raw.percentile == pytest.approx(100 * below, abs=1)
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.float16])
-def test_queries_need_no_labels_nor_the_type_of_the_vectors(rows, kind):
-    asking = (rows[torch.arange(0, N, 20)] + 0.3).to(kind)
+def test_queries_need_no_labels_nor_the_type_of_the_vectors(rows):
+    asking = (rows[torch.arange(0, N, 20)] + 0.3).half()
     raw, centred = isonb.audit(rows, sample=1000, queries=asking, false_match_rate=0.02).matches
     assert raw.recall is None
     assert abs(raw.false_matches[0] - 0.02) < 0.02
