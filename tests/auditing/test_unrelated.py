@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import isonb
-from isonb.auditing.unrelated import TOLERANCE, gaussian_like, pair_cosines, random_pairs
+from isonb.auditing.unrelated import TOLERANCE, pair_cosines, random_pairs
 from isonb.errors import InputError
 
 N, D = 2000, 96
@@ -45,27 +45,19 @@ def truth(x, label):
 
 # What the floor is in clouds that an audit is given; whether it must be told.
 SIMULATED = {
-    **{f"{k} clusters": (clusters(k), True) for k in (5, 10, 20, 40, 100, 400)},
-    **{f"{k} wide clusters": (clusters(k, noise=1.5), k < 400) for k in (5, 20, 40, 400)},
-    **{f"{k} clusters, heavy tails": (clusters(k, tail=3), k < 400) for k in (5, 40, 400)},
-    **{f"{k} clusters of uneven size": (clusters(k, uneven=True), True) for k in (5, 40, 400)},
-    **{f"{k} clusters off the origin": (clusters(k, shift=1.0), True) for k in (5, 40, 400)},
-    **{f"{k} clusters with copies": (with_copies(*clusters(k)), k < 400) for k in (5, 40, 400)},
-    **{f"{k} clusters, few directions": (clusters(k, decay=0.5), False) for k in (5, 40, 400)},
-    **{f"{k} clusters of 384 dimensions": (clusters(k, d=384), True) for k in (5, 40)},
+    **{f"{k} clusters": (clusters(k), True) for k in (5, 40, 400)},
+    **{f"{k} wide clusters": (clusters(k, noise=1.5), k < 400) for k in (5, 400)},
+    **{f"{k} clusters, heavy tails": (clusters(k, tail=3), k < 400) for k in (5, 400)},
+    "clusters of uneven size": (clusters(40, uneven=True), True),
+    "clusters off the origin": (clusters(40, shift=1.0), True),
+    **{f"{k} clusters with copies": (with_copies(*clusters(k)), k < 400) for k in (40, 400)},
+    "clusters, few directions": (clusters(40, decay=0.5), False),
+    "clusters of 384 dimensions": (clusters(40, d=384), True),
     **{
         f"{k} clusters of {d} dimensions, {noise} wide": (clusters(k, d=d, noise=noise), None)
-        for d, k, noise in (
-            (4, 5, 0.4),
-            (6, 3, 0.6),
-            (8, 20, 0.4),
-            (12, 5, 1.3),
-            (16, 5, 0.9),
-            (20, 3, 1.3),
-            (32, 3, 1.8),
-        )
+        for d, k, noise in ((4, 5, 0.4), (12, 5, 1.3), (32, 3, 1.8))
     },
-    **{f"{k} clusters of 300 rows": (clusters(k, n=300), False) for k in (5, 20, 40)},
+    "clusters of 300 rows": (clusters(20, n=300), False),
 }
 
 
@@ -119,10 +111,3 @@ def test_one_loud_dimension_makes_no_related_pairs():
     result = isonb.auditing.vectors.floor_of(x, draw())
     assert not result.unrelated.certain
     assert result.unrelated.high > 0.99
-
-
-def test_a_gaussian_of_the_same_mean_and_covariance():
-    x = clusters(5)[0] + 1
-    y = gaussian_like(x, draw())
-    assert (y.mean(0) - x.mean(0)).norm() < 0.1 * x.mean(0).norm()
-    assert torch.linalg.matrix_norm(torch.cov(y.mT) - torch.cov(x.mT)) < 0.5 * torch.linalg.matrix_norm(torch.cov(x.mT))
