@@ -78,8 +78,8 @@ def cosine_and_head(measured: Mapping[Part, Runs]) -> Any:
 def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]], dict[int, list[str]]]:
     """A row a model and arm, a column a reader, and the lines above the parts, which say the setting and its seeds.
 
-    ``cell``: "gain", with its interval and a star where it is significant; or "read", the minimum detectable effect and
-    the number of directions that the reader reads.
+    ``cell``: "gain", with its interval and a star where it is significant, below the scores of plain training; or
+    "read", the minimum detectable effect and the number of directions that the reader reads.
     """
     every = study.table(measured)
     cells = {(row["part"], row["model"], row["arm"], row["reader"]): row for row in every.to_dict("records")}
@@ -90,10 +90,10 @@ def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]]
         heads[len(lines)] = [study.setting(part, measured)]
         if part.letter == "A" and second in measured:
             heads[len(lines)][0] += f"; second task: {study.task_and_seeds(second, measured[second])}"
-        for arm in part.arms if cell == "read" else part.arms[1:]:
+        for arm in part.arms:
             of_readers = {reader: cells[part.letter, part.model, arm, reader] for reader in part.readers}
             beside = cells.get(("C", part.model, arm, HEAD)) if part.letter == "A" else None
-            line = {"method": "plain" if arm == PLAIN else arm}
+            line = {"method": "plain" + ", score" * (cell == "gain") if arm == PLAIN else arm}
             line |= {reader: _text(row, cell) for reader, row in of_readers.items()}
             lines.append(line | {SECOND: _text(beside, cell) if beside else "–"})
     return lines, heads
@@ -103,5 +103,7 @@ def _text(row: Mapping[str, Any], cell: str) -> str:
     if cell == "read":
         detectable = "–" if row["arm"] == PLAIN else f"{row['detectable']:.1f}"
         return detectable + ("" if math.isnan(row["directions"]) else f"; {row['directions']:.0f}")
+    if row["arm"] == PLAIN:
+        return f"{row['score']:.3f}"
     gain, low, high = (f"{row[name]:+z.1f}" for name in ("gain", "gain low", "gain high"))
     return f"{gain} ({low} to {high}){'*' * (row['p'] <= 1 - LEVEL)}"
