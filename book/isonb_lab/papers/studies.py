@@ -90,7 +90,7 @@ def load_study(
 
 def unused_runs(folder: Path = FOLDER) -> dict[str, list[str]]:
     """The recorded rows that no design takes: run ids by recording, only of recordings that have some."""
-    used = {run for design in every_design() for run in load_study(design, folder=folder).recorded["run_id"]}
+    used = {run for design in every_design() for run in Study.load(design, folder=folder).recorded["run_id"]}
     names = sorted(path.parent.name for path in folder.glob("*/runs.parquet"))
     unused = {name: sorted(set(recorded(name, folder).runs["run_id"]) - used) for name in names}
     return {name: runs for name, runs in unused.items() if runs}
