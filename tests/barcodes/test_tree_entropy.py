@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import assert_same, check_gradient, nasty, normal, some_mask
 
 from isonb.barcodes.inputs import tree_edges
-from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy
+from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy, value_and_slopes
 from isonb.checks import strict
 from isonb.losses import PersistentEntropyLoss
 from isonb.numerics.distances import edge_lengths
@@ -44,6 +44,13 @@ def test_value_and_gradient_are_those_of_the_plain_form(n, d, kind, masked, rule
     slopes = [torch.autograd.grad(value.sum(), x)[0] for value in (got, want)]
     largest = slopes[1].abs().amax().clamp_min(1e-300)
     assert_same(slopes[0] / largest, slopes[1] / largest, rtol=1e-7, atol=1e-9)
+
+
+def test_slopes_of_nearly_equal_bars_lose_no_digit_in_float32():
+    """The two terms of a slope nearly cancel."""
+    bars, rule = 1 + 1e-3 * normal(2, 30).float(), Choice(False, True, 0.0, False)
+    got, want = (value_and_slopes(lengths, rule)[1] for lengths in (bars, bars.double()))
+    assert_same(got, want, rtol=1e-5, dtype=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
