@@ -98,6 +98,7 @@ def test_run_sweep_and_collect_work_where_isonb_is_installed(installed):
     assert {path.stem for path in notebooks} == set(table["run_id"])
 
 
+@pytest.mark.slow
 def test_an_installed_laboratory_has_grids_pictures_and_recordings(installed):
     code = """
 import isonb

