@@ -28,6 +28,7 @@ class Visit:
     """An open page and what it did that it shouldn't: requests off the disk, failures, errors in the console."""
 
     page: Page
+    path: Path
     outside: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -63,10 +64,10 @@ def pages_of(html: Path) -> list[Path]:
 
 
 @contextmanager
-def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Iterator[Visit]:
+def open_page(browser: Browser, path: Path, *, width: int = 1280, query: str = "") -> Iterator[Visit]:
     """A page from the disk, everything but files blocked, once its charts and formulas are drawn."""
     page = browser.new_page(viewport={"width": width, "height": 900})
-    visit = Visit(page)
+    visit = Visit(page, path)
 
     def guard(route: Route) -> None:
         if route.request.url.startswith(("file:", "data:", "blob:")):
@@ -80,7 +81,7 @@ def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Iterator[Vi
     page.on("pageerror", lambda error: visit.errors.append(str(error)))
     page.on("console", lambda message: visit.errors.append(message.text) if message.type == "error" else None)
     page.add_init_script(STILL)
-    page.goto(path.resolve().as_uri(), timeout=120_000)  # the machine may be busy
+    page.goto(path.resolve().as_uri() + query, timeout=120_000)  # the machine may be busy
     settle(page)
     with page:
         yield visit
@@ -101,3 +102,10 @@ def use_theme(page: Page, theme: str) -> None:
     drawn = "t => !document.querySelector('.isonb-vega') || document.documentElement.dataset.charts === t"
     page.wait_for_function(drawn, arg=theme, timeout=60_000)
     page.wait_for_timeout(300)
+
+
+def resize(page: Page, width: int) -> None:
+    """Make the window as wide as a phone that is turned, once the charts have followed."""
+    page.evaluate("() => delete document.documentElement.dataset.charts")
+    page.set_viewport_size({"width": width, "height": 900})
+    settle(page)

@@ -3,12 +3,13 @@
 ISONB_HTML names another folder of built pages.
 """
 
+import functools
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
-from browser import HTML, open_page, opens, pages_of, settle, use_theme
+from browser import HTML, open_page, opens, pages_of, resize, use_theme
 
 import isonb
 from isonb_lab.pages import chapters
@@ -17,8 +18,6 @@ from isonb_lab.pages.run import Job
 
 PAGES = pages_of(HTML)
 API = "book/reference/api.html"  # every docstring
-CHARTS = [page for page in PAGES if 'class="isonb-vega"' in page.read_text(encoding="utf-8")]
-SLIDERS = [page for page in CHARTS if '"input":"range"' in page.read_text(encoding="utf-8")]
 
 pytestmark = opens(HTML / "index.html")
 
@@ -57,31 +56,66 @@ def name_of(page):
     return page.relative_to(HTML).as_posix()
 
 
-def each(pages):
-    return pytest.mark.parametrize("path", pages, ids=name_of)
+@pytest.fixture(scope="module", params=PAGES, ids=name_of)
+def visit(browser, request):
+    """A page, opened once for its tests: by day, then by night, then on a phone."""
+    with open_page(browser, request.param) as visit:
+        yield visit
 
 
-@each(PAGES)
-def test_page_reads_offline_by_day_and_by_night(browser, path):
-    with open_page(browser, path) as visit:
-        assert "application/vnd.jupyter.widget" not in path.read_text(encoding="utf-8")
-        assert visit.outside == []
-        assert visit.failed == []
-        assert visit.errors == []
-        bare = visit.page.evaluate(
-            "() => [...document.querySelectorAll('article img:not([alt]), article img[alt=\"\"]')].map(i => i.src)"
-        )
-        assert bare == [], "images without a text alternative"
-        unset = "() => [...document.querySelectorAll('.math')].filter(m => !m.querySelector('mjx-container')).length"
-        assert visit.page.evaluate(unset) == 0, "formulas that were not typeset"
-        assert visit.page.locator("mjx-merror").count() == 0, "formulas with an error"
-        narrow = name_of(path) == API  # examples of the reference are as wide as the code that they come from
-        assert narrow or visit.page.evaluate(WIDER, "article pre") == [], "lines of code wider than their column"
-        assert visit.page.evaluate(CUT) == [], "cut, and nothing to scroll"
-        leftover = RAW.findall(visit.page.evaluate(TEXT))
-        assert leftover == [], "markup or machine paths left in the text"
-        use_theme(visit.page, "dark")
-        assert visit.errors == []
+def test_page_reads_offline(visit):
+    assert "application/vnd.jupyter.widget" not in visit.path.read_text(encoding="utf-8")
+    assert visit.outside == []
+    assert visit.failed == []
+    assert visit.errors == []
+    bare = visit.page.evaluate(
+        "() => [...document.querySelectorAll('article img:not([alt]), article img[alt=\"\"]')].map(i => i.src)"
+    )
+    assert bare == [], "images without a text alternative"
+    unset = "() => [...document.querySelectorAll('.math')].filter(m => !m.querySelector('mjx-container')).length"
+    assert visit.page.evaluate(unset) == 0, "formulas that were not typeset"
+    assert visit.page.locator("mjx-merror").count() == 0, "formulas with an error"
+    narrow = name_of(visit.path) == API  # examples of the reference are as wide as the code that they come from
+    assert narrow or visit.page.evaluate(WIDER, "article pre") == [], "lines of code wider than their column"
+    assert visit.page.evaluate(CUT) == [], "cut, and nothing to scroll"
+    leftover = RAW.findall(visit.page.evaluate(TEXT))
+    assert leftover == [], "markup or machine paths left in the text"
+
+
+def test_charts_are_drawn_and_described(visit):
+    charts = visit.page.locator(".isonb-vega").all()
+    assert len(charts) == visit.path.read_text(encoding="utf-8").count('class="isonb-vega"')
+    for number, chart in enumerate(charts):
+        marks = chart.locator("svg g[class*='mark-'][class*='role-mark'] > *").count()
+        marks += chart.locator("svg .role-scope, svg .mark-group.role-mark").count()
+        assert marks > 0, f"chart {number} drew nothing"
+        label = chart.locator("[role='graphics-document']").first.get_attribute("aria-label")
+        assert chart.evaluate(UNEVEN) == [], f"chart {number} has titles at unequal heights"
+        assert len(label or "") > 20, f"chart {number} has no text alternative"
+
+
+def test_sliders_change_the_picture_and_survive_the_dark(visit):
+    sliders = visit.page.locator(".isonb-vega input[type='range']").all()
+    assert bool(sliders) == ('"input":"range"' in visit.path.read_text(encoding="utf-8"))
+    values = []
+    for number, slider in enumerate(sliders):
+        picture = slider.locator("xpath=ancestor::div[@class='isonb-vega']").locator("svg")
+        before, ticks = picture.evaluate("svg => svg.outerHTML"), picture.evaluate(TICKS)
+        values.append(slider.evaluate(MOVE))
+        visit.page.wait_for_timeout(400)
+        assert picture.evaluate("svg => svg.outerHTML") != before, f"slider {number} changes nothing"
+        assert picture.evaluate(TICKS) == ticks, f"slider {number} moves the axes"
+    use_theme(visit.page, "dark")
+    assert [slider.input_value() for slider in sliders] == values, "the redraw for dark mode forgot a slider"
+    assert visit.errors == []
+
+
+def test_page_fits_a_phone(visit):
+    resize(visit.page, 400)
+    assert visit.page.evaluate("() => document.documentElement.scrollWidth") <= 401
+    assert visit.page.evaluate(CUT) == [], "cut, and nothing to scroll"
+    formulas = visit.page.evaluate(WIDER, "article mjx-container[display='true']")
+    assert name_of(visit.path) == API or formulas == [], "formulas wider than a phone"
 
 
 def test_no_chapter_of_the_built_book_warns(monkeypatch):
@@ -92,60 +126,21 @@ def test_no_chapter_of_the_built_book_warns(monkeypatch):
     assert [job.warned.read_text(encoding="utf-8") for job in jobs if job.warned.exists()] == []
 
 
-@each(PAGES)
+@functools.cache
+def anchors(page):
+    return set(re.findall(r'\bid="([^"]+)"', page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_links_inside_the_book_lead_somewhere(path):
-    text = path.read_text(encoding="utf-8")
-    for link in re.findall(r"<a[^>]+href=\"([^\"]+)\"", text):
+    for link in re.findall(r"<a[^>]+href=\"([^\"]+)\"", path.read_text(encoding="utf-8")):
         parts = urlparse(link)
         if parts.scheme or link.startswith(("#", "mailto:")) or not parts.path:
             continue
         target = (path.parent / unquote(parts.path)).resolve()
         assert target.exists(), f"{link} leads nowhere"
         if parts.fragment and target.suffix == ".html":
-            assert f'id="{unquote(parts.fragment)}"' in target.read_text(encoding="utf-8"), f"{link}: no such anchor"
-
-
-@each(CHARTS)
-def test_charts_are_drawn_and_described(browser, path):
-    with open_page(browser, path) as visit:
-        charts = visit.page.locator(".isonb-vega")
-        for number in range(charts.count()):
-            chart = charts.nth(number)
-            marks = chart.locator("svg g[class*='mark-'][class*='role-mark'] > *").count()
-            marks += chart.locator("svg .role-scope, svg .mark-group.role-mark").count()
-            assert marks > 0, f"chart {number} drew nothing"
-            label = chart.locator("[role='graphics-document']").first.get_attribute("aria-label")
-            assert chart.evaluate(UNEVEN) == [], f"chart {number} has titles at unequal heights"
-            assert len(label or "") > 20, f"chart {number} has no text alternative"
-
-
-@each(SLIDERS)
-def test_sliders_change_the_picture_and_survive_the_dark(browser, path):
-    with open_page(browser, path) as visit:
-        sliders = visit.page.locator(".isonb-vega input[type='range']")
-        assert sliders.count() > 0
-        for number in range(sliders.count()):
-            slider = sliders.nth(number)
-            picture = slider.locator("xpath=ancestor::div[@class='isonb-vega']").locator("svg")
-            before, ticks = picture.evaluate("svg => svg.outerHTML"), picture.evaluate(TICKS)
-            value = slider.evaluate(MOVE)
-            visit.page.wait_for_timeout(400)
-            assert picture.evaluate("svg => svg.outerHTML") != before, f"slider {number} changes nothing"
-            assert picture.evaluate(TICKS) == ticks, f"slider {number} moves the axes"
-            if number == 0:
-                use_theme(visit.page, "dark")
-                assert sliders.nth(0).input_value() == value, "the redraw for dark mode forgot the slider"
-                use_theme(visit.page, "light")
-        assert visit.errors == []
-
-
-@each(PAGES)
-def test_page_fits_a_phone(browser, path):
-    with open_page(browser, path, width=400) as visit:
-        assert visit.page.evaluate("() => document.documentElement.scrollWidth") <= 401
-        assert visit.page.evaluate(CUT) == [], "cut, and nothing to scroll"
-        formulas = visit.page.evaluate(WIDER, "article mjx-container[display='true']")
-        assert name_of(path) == API or formulas == [], "formulas wider than a phone"
+            assert unquote(parts.fragment) in anchors(target), f"{link}: no such anchor"
 
 
 def test_index_leads_to_the_first_page(browser):
@@ -159,14 +154,11 @@ def test_index_leads_to_the_first_page(browser):
     [
         ("all scores above 0.6", "book/practice/scores_above.html", "0.6"),
         ("similarity too high", "book/practice/scores_above.html", "similarity"),
-        ("threshold", "book/practice/scores_above.html", "threshold"),
         ("lambda", "book/papers/istar.html", "lambda"),
     ],
 )
 def test_search_offline_has_the_right_page_first_with_an_excerpt(browser, query, first, message):
-    with open_page(browser, HTML / "search.html") as visit:
-        visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=" + query.replace(" ", "+"))
-        settle(visit.page)
+    with open_page(browser, HTML / "search.html", query="?q=" + query.replace(" ", "+")) as visit:
         visit.page.wait_for_selector("#search-results li p.context", timeout=20_000)
         best = visit.page.locator("#search-results li").first
         assert best.locator("a").get_attribute("href").partition("#")[0] == first
