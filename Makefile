@@ -1,7 +1,7 @@
 # make book   builds the book     make test   runs the tests     make   lists the rest
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book models test slow lint bench bench-gpu lab edit pins clean browser screens student slides
+.PHONY: help book models test slow long lint bench bench-gpu lab edit pins clean browser screens student slides
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -61,6 +61,9 @@ slow: $(TOOLS)  ## run the tests that take over ten seconds each: every chapter,
 
 browser: $(TOOLS)  ## test the built book in headless Chromium, network off (after make book)
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m browser tests
+
+long: $(TOOLS)  ## both in one run, in which no core waits for the last test of the first (after make book)
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "slow or browser" tests
 
 screens: $(TOOLS)  ## pictures of every page, light, dark, wide and phone, in _build/screens
 	@$(OFFLINE) $(BIN)/python tests/book/screens.py

@@ -253,7 +253,9 @@ PLAIN = {"group_by_length": False, "track_every": 0, "cloud_examples": 0, "valid
 
 def fine_tuning(small):
     """What the lab's engine adds when nothing is measured, over the generated reviews with ``tiny``, float32."""
-    size = {"train_examples": 64, "eval_examples": 48} if small else {"train_examples": 320, "eval_examples": 160}
+    size = {"train_examples": 320, "eval_examples": 160}
+    if small:
+        size = {"train_examples": 16, "eval_examples": 16, "batch_size": 8}
     given = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "embedded"}
     run_ = prepare(given | PLAIN | size | {"precision": "float32"}, None)
     limit = "the callbacks of the lab, and the sentence vectors that a validation collects"

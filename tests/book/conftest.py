@@ -12,14 +12,18 @@ from isonb_lab.pages.chapters import Book
 from isonb_lab.runtime.locks import file_lock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+CODE = "https://github.com/o/r"
+PUBLISHED = {"repository": CODE, "address": "https://o.github.io/r/", "notebooks": f"{CODE}/blob/pages/_sources/"}
 SAMPLE = Path(__file__).parent / "sample"
 
 
-def make_book(root):
+def make_book(root, **addresses):
     shutil.copytree(SAMPLE, root, dirs_exist_ok=True)
     config = (REPOSITORY / "_config.yml").read_text(encoding="utf-8")
     static = (REPOSITORY / "book" / "isonb_lab" / "pages" / "static").as_posix()
     config = re.sub(r"isonb_moved:.*\n(?: {6}.*\n)*", "isonb_moved: {book/former/page: book/sample#part}\n", config)
+    for name, value in addresses.items():
+        config = config.replace(f'{name}: ""', f"{name}: {value}")
     (root / "_config.yml").write_text(config.replace("book/isonb_lab/pages/static", static), encoding="utf-8")
     return Book(root)
 
@@ -46,7 +50,7 @@ def book(tmp_path):
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory, stand_in):
-    """The sample book, executed and built once a test run, whatever the number of workers; tests must not change it."""
+    """The sample book as it is published, executed and built once whatever the number of workers; not to be changed."""
     from isonb_lab.pages.__main__ import main
 
     shared = tmp_path_factory.getbasetemp()
@@ -56,7 +60,7 @@ def built(tmp_path_factory, stand_in):
     with file_lock([shared / "built.lock"]), pytest.MonkeyPatch.context() as patch:
         patch.setattr(chapters, "PACKAGE", stand_in)
         if not done.exists():
-            make_book(root)
+            make_book(root, **PUBLISHED)
             assert main(["--root", str(root), "build", "--quiet"]) == 0
             done.touch()
     return Book(root)

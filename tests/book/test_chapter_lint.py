@@ -1,6 +1,4 @@
-"""Each rule of the book, broken once in the sample chapter."""
-
-from pathlib import Path
+"""Each rule of the book, broken once in the sample chapter. The book's own chapters are read by ``make lint``."""
 
 import pytest
 
@@ -8,8 +6,6 @@ from isonb_lab.pages import lint
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import LintError
-
-REAL = Book(Path(__file__).resolve().parents[2])
 
 FIGURE = (
     "---\nmystnb:\n  figure:\n    caption: Points on a circle, cut off by a slider.\n"
@@ -23,7 +19,6 @@ BREAKS = {
     "no parameters": (":tags: [parameters]\n\n", "", "exactly one cell must be tagged parameters"),
     "unchecked": ("pages.check_parameters()", "1", "the cell below the parameters must have pages.check_parameters()"),
     "smoke": ("n: 20", "n: 2", "must be int from 5 to 500; got 2"),
-    "smoke name": ("n: 20", "m: 20", "no parameter is called m"),
     "title": ("# A sample chapter\n", "## A sample chapter\n", "begin with its one title"),
     "limits": ("## What this does not show", "## What it shows", "the page must say what its runs can't"),
     "answer": ("**The answer.**", "", "a numbered page opens with its answer"),
@@ -31,7 +26,6 @@ BREAKS = {
     "long sentences": ("Much.", f"{'much ' * 31}. " * 3, "sentences pass 30 words"),
     "numbers": ("Much.", "One of 3. " * 151, "a numbered page has at most 150 numbers"),
     "bars": (HERE, f"{HERE}\n{FOLDED}", "at most 12 folded cells; it has 1"),
-    "caption": (FIGURE, "", "a picture needs 'mystnb"),
     "name": ("name: fig-sample", "name: sample", "a picture needs 'mystnb"),
     "two pictures": (SHOW, f"{SHOW}\n{SHOW}", "one picture a cell"),
     "alt text": ("Much.", "![](picture.png)", "an image needs a text alternative"),
@@ -45,12 +39,6 @@ BREAKS = {
     "wide cell": (HERE, f"{HERE}  # {'x' * 60}", "lines of up to 96. Fold it"),
     "syntax": ("1 + 1", "1 +", "isn't Python"),
 }
-
-
-@pytest.mark.parametrize("chapter", REAL.chapters, ids=lambda chapter: chapter.slug)
-def test_a_chapter_keeps_every_rule(chapter):
-    """That each runs with its smoke parameters is seen by .ci/lone_notebooks.py."""
-    assert lint.problems(chapter) == []
 
 
 def test_the_sample_keeps_every_rule(book, capsys):

@@ -12,8 +12,9 @@ LISTS = """() => [...document.querySelectorAll('.isonb-lists section')].map(
   (section) => [...section.querySelectorAll('li')].map((item) => item.innerText))"""
 
 
-@pytest.fixture(params=[1280, 390], ids=["wide", "phone"])
+@pytest.fixture(scope="module", params=[1280, 390], ids=["wide", "phone"])
 def visit(browser, request):
+    """The page, opened once for its tests, which leave another cloud to the next."""
     with open_page(browser, PAGE, width=request.param) as visit:
         yield visit
     assert visit.outside == visit.failed == visit.errors == []
@@ -27,6 +28,14 @@ def report(visit):
 def control(visit, name):
     """A slider, menu or box of the second picture by its label."""
     return visit.page.locator(".isonb-vega .vega-bind", has_text=re.compile(rf"^\s*{name} ")).locator("input, select")
+
+
+def test_the_page_holds_the_first_lists_before_its_script_runs(browser, visit):
+    with browser.new_page(java_script_enabled=False) as page:
+        page.goto(PAGE.resolve().as_uri())
+        still, moved = (it.locator(".isonb-lists li span:not(.isonb-cosine)") for it in (page, visit.page))
+        assert moved.all_inner_texts() == still.all_inner_texts()
+        assert still.count() == 20
 
 
 def test_the_menu_and_the_slider_change_the_lists(visit):
@@ -43,14 +52,6 @@ def test_the_menu_and_the_slider_change_the_lists(visit):
     assert lens.locator("output").inner_text() == "1"
     lens.locator("input").press("ArrowRight")
     assert lens.locator("output").inner_text() == "2", "the slider doesn't follow the keyboard"
-
-
-def test_the_page_holds_the_first_lists_before_its_script_runs(browser):
-    with browser.new_page(java_script_enabled=False) as page, open_page(browser, PAGE) as visit:
-        page.goto(PAGE.resolve().as_uri())
-        still, moved = (it.locator(".isonb-lists li span:not(.isonb-cosine)") for it in (page, visit.page))
-        assert moved.all_inner_texts() == still.all_inner_texts()
-        assert still.count() == 20
 
 
 def test_a_guess_is_shown_and_the_truth_only_when_revealed(visit):

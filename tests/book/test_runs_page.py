@@ -1,15 +1,18 @@
-"""From any claim to the runs behind it in two clicks, on the built pages."""
+"""The built book: from any claim to the runs behind it in two clicks, and live parts whose plain model has learned."""
 
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from isonb_lab.figures import runs
 from isonb_lab.figures.claims import claims_anchor
 from isonb_lab.papers.studies import load_study
+from isonb_lab.runtime.glue import glued
 
-HTML = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
+BOOK = Path(__file__).resolve().parents[2] / "book"
+HTML = BOOK.parent / "_build" / "html" / "book"
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 
 pytestmark = pytest.mark.browser  # which runs after the book is built
@@ -42,7 +45,16 @@ def test_each_mark_leads_to_the_claims_and_these_to_their_runs(paper):
 
 def test_the_files_of_the_runs_come_with_the_book():
     match = re.findall(r'href="(\.\./\.\./_downloads/[^"]+\.parquet)"', page("results/ledger"))
-    source = HTML.parents[2] / "book" / "results" / "ledger.md"
+    source = BOOK / "results" / "ledger.md"
     assert len(match) == source.read_text(encoding="utf-8").count("{download}") > 0
     for file in match:
         assert (HTML / "results" / file).resolve().is_file()
+
+
+@pytest.mark.parametrize("name", [*(f"papers/{paper}" for paper in PAPERS), "results/plain_encoders"])
+def test_the_live_plain_model_is_clearly_above_the_majority_baseline(name):
+    """An effect on a score means something only there."""
+    notebook = BOOK / f"{name}.ipynb"
+    if not notebook.exists():
+        pytest.skip("run `make book` first")
+    assert float(glued(nbformat.read(notebook, as_version=4))["live-ahead"]) > 0

@@ -15,6 +15,8 @@ def test_the_task_loss_falls_in_every_loop_and_every_arm():
     for cell in jupytext.read(PAGE).cells:
         if cell.cell_type == "code":
             exec(compile(cell.source, str(PAGE), "exec"), names)
+            if "parameters" in cell.metadata.get("tags", []):
+                names["seeds"] = 1
         if hasattr(names.get("curves"), "groupby") and "loops" in names:  # a table, and no longer a list of rows
             break
     guess = 0.693

@@ -26,6 +26,10 @@ FRAME = pd.DataFrame(
 )
 
 
+def rows(chart):
+    return [row for table in chart.to_dict()["datasets"].values() for row in table]
+
+
 @pytest.mark.parametrize("suites", [["CoLA", "MRPC"], ["MRPC", "CoLA"]])
 def test_a_forest_names_its_rows_in_the_order_in_which_it_draws_them(suites):
     """Vega-Lite sorts the panels of a grid as told, and names its rows in the order of the data."""
@@ -37,10 +41,8 @@ def test_a_forest_names_its_rows_in_the_order_in_which_it_draws_them(suites):
 
 def test_crosses_have_students_intervals_both_ways_and_a_line_through_all_of_a_panel():
     frame = pd.DataFrame({"suite": ["s", "s", "t"], "arm": "p", "x": [1.0, 3.0, 5.0], "y": [0.2, 0.4, 9.0]})
-    (rows,) = (
-        crosses(frame, arms=["p"], suites=["s", "t"], x="here", y="there", equal=True).to_dict()["datasets"].values()
-    )
-    first, two = (pd.Series(row) for row in rows)
+    chart = crosses(frame, arms=["p"], suites=["s", "t"], x="here", y="there", equal=True)
+    first, two = map(pd.Series, rows(chart))
     half = pages.half_width([1.0, 3.0])
     assert first[["x", "y", "n"]].tolist() == [2.0, 0.3, 2]
     assert first[["x_high", "least", "most"]].tolist() == pytest.approx([2 + half, 2 - half, 2 + half], abs=1e-4)
@@ -50,8 +52,8 @@ def test_crosses_have_students_intervals_both_ways_and_a_line_through_all_of_a_p
 @pytest.mark.parametrize("seeds", [2, 3])
 def test_gains_grow_by_students_intervals_of_the_first_seeds(seeds):
     values = {"a": [0.01, 0.03, -0.02], "b": [0.2, 0.1]}
-    rows = [("SST-2", arm, seed, v) for arm, part in values.items() for seed, v in enumerate(part, start=3)]
-    frame = pd.DataFrame(rows, columns=["suite", "arm", "seed", "gain"]).sample(frac=1, random_state=0)
+    runs = [("SST-2", arm, seed, v) for arm, part in values.items() for seed, v in enumerate(part, start=3)]
+    frame = pd.DataFrame(runs, columns=["suite", "arm", "seed", "gain"]).sample(frac=1, random_state=0)
     result = growing(frame).query("kind == 'mean' and seeds == @seeds").set_index("arm")
     reference = student(values["a"][:seeds])
     assert result.loc["a", ["mean", "low", "high"]].tolist() == pytest.approx(
@@ -64,8 +66,8 @@ def test_gains_grow_by_students_intervals_of_the_first_seeds(seeds):
 
 def test_rows_of_changes():
     scores = {"none": (0.5, 0.6, 0.7), "CosReg": (0.6, 0.8, 0.7), "IsoBN": (0.9,), "λ = -1": (0.8,)}
-    rows = [("live", arm, seed, s) for arm, part in scores.items() for seed, s in enumerate(part)]
-    frame = pd.DataFrame([*rows, ("alone", "CosReg", 0, 0.5)], columns=["suite", "arm", "seed", "value"])
+    runs = [("live", arm, seed, s) for arm, part in scores.items() for seed, s in enumerate(part)]
+    frame = pd.DataFrame([*runs, ("alone", "CosReg", 0, 0.5)], columns=["suite", "arm", "seed", "value"])
     arms = ["IsoBN", "none", "CosReg", "unknown"]
     result = pages.evidence.change_rows({"accuracy": frame}, suites=["live", "elsewhere", "alone"], arms=arms)
     assert result == [
@@ -81,12 +83,10 @@ def test_rows_of_changes():
     ("values", "options", "text"),
     [
         ([], {}, "–"),
-        ([float("nan")], {}, "–"),
         ([0.5], {}, "0.500, n = 1"),
         ([-0.00001, 0.00001], {"count": False}, "0.00000 (-0.00013 to 0.00013)"),
         ([0.00002, 0.00003, 0.00004], {"sign": "+"}, "+0.000030 (+0.000005 to +0.000055), n = 3"),
         ([0.0, 0.0], {"sign": "+"}, "0.000 (0.000 to 0.000), n = 2"),
-        ([0.1, 0.1, 0.1], {}, "0.100 (0.100 to 0.100), n = 3"),
         ([0.1, 0.1, 0.1 + 1e-8], {}, "0.100000 (0.100000 to 0.100000), n = 3"),
         ([0.1, 0.1001], {}, "0.10005 (0.09941 to 0.10069), n = 2"),
         ([1.0, 2.0, 3.0], {"digits": 1, "sign": "+"}, "+2.0 (-0.5 to +4.5), n = 3"),
@@ -99,8 +99,8 @@ def test_spread(values, options, text):
 def test_cells_stand_under_what_is_claimed_and_measured():
     row = {"claim": 3, "statement": "It helps", "what": "score", "cell": "CoLA", "n": 5}
     row |= {"mean": -0.0001, "low": -0.02, "high": 0.02, "mde": 0.03, "outcome": "inconclusive"}
-    rows = [row, row | {"cell": "MRPC"}, row | {"what": "IsoScore"}, row | {"claim": 4, "statement": "It harms"}]
-    shown = pages.cells_table(rows, caption="Cells.")
+    others = [{"cell": "MRPC"}, {"what": "IsoScore"}, {"claim": 4, "statement": "It harms"}]
+    shown = pages.cells_table([row, *(row | other for other in others)], caption="Cells.")
     assert shown.rows[0] == ("CoLA", "inconclusive", "5", "0.000 (-0.020 to +0.020)", "0.030")
     assert shown.heads == {0: ["Claim 3: It helps", "score"], 2: ["IsoScore"], 3: ["Claim 4: It harms", "score"]}
     none = row | {"mean": None, "low": None, "high": None, "mde": None, "outcome": "not testable"}
@@ -109,10 +109,6 @@ def test_cells_stand_under_what_is_claimed_and_measured():
 
 SOME = sentences()[:40]
 X = normal(40, 6) @ torch.diag(torch.tensor([5.0, 3.0, 1.0, 1.0, 0.5, 0.1], dtype=torch.float64))
-
-
-def rows(chart):
-    return [row for table in chart.to_dict()["datasets"].values() for row in table]
 
 
 def test_a_plane_is_turned_onto_the_other_view():

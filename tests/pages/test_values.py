@@ -3,7 +3,6 @@
 import math
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -28,14 +27,11 @@ def test_table_is_accessible():
     assert all(f">{cell}<" in html for cell in ("a&lt;b", "0.12", "–", "3"))
 
 
+ROWS = [{"x": 1, "y": 2.5}, {"x": 2, "y": 3.5}]
+
+
 @pytest.mark.parametrize(
-    "data",
-    [
-        [{"x": 1, "y": 2.5}, {"x": 2, "y": 3.5}],
-        {"x": [1, 2], "y": [2.5, 3.5]},
-        pd.DataFrame({"x": [1, 2], "y": [2.5, 3.5]}),
-    ],
-    ids=["rows", "columns", "frame"],
+    "data", [ROWS, {"x": [1, 2], "y": [2.5, 3.5]}, pd.DataFrame(ROWS)], ids=["rows", "columns", "frame"]
 )
 def test_three_kinds_of_data_give_one_table(data):
     assert repr(pages.table(data)).split() == ["x", "y", "1", "2.5", "2", "3.5"]
@@ -64,11 +60,9 @@ def test_bad_tables_are_refused(data, options, message):
         (0.123456, None, "0.1235"),
         (7, None, "7"),
         (torch.tensor(0.5), ".1%", "50.0%"),
-        (np.float64(2.0), ".1f", "2.0"),
         (float("nan"), ".2f", "–"),
         (float("-inf"), ".2f", "-inf"),
         (0.0, ".0e", "0"),
-        (-0.0004, ".2f", "0.00"),
         (-0.0004, "+.2f", "0.00"),
         (-0.06, ".1f", "-0.1"),
         ("word", None, "word"),

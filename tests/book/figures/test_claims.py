@@ -6,16 +6,7 @@ import pandas as pd
 import pytest
 
 from isonb_lab.claims.design import Design
-from isonb_lab.claims.verdicts import (
-    NO_SETTING,
-    NOT_TESTABLE,
-    Claim,
-    JudgedCell,
-    Prediction,
-    Reason,
-    judge,
-    judge_prediction,
-)
+from isonb_lab.claims.verdicts import Claim, Prediction, judge, judge_prediction
 from isonb_lab.figures import claims as figures
 from isonb_lab.figures import runs as pictures
 from isonb_lab.papers.studies import load_study
@@ -89,45 +80,25 @@ def gain(**options):
 
 
 def judged(number, *tested, **options):
-    """A claim judged on (prediction, numbers by cell, the outcome and reason of cells that can't tell)."""
-    claim = Claim(number, f"claim {number}", tuple(item for item, _, _ in tested), **options)
-    silent = ({cell: JudgedCell(cell, *why) for cell in values} if why else {} for _, values, why in tested)
-    cells = zip(tested, silent, strict=True)
-    return judge(claim, [judge_prediction(entry, values, values, inputs) for (entry, values, _), inputs in cells])
+    """A claim judged on predictions with their numbers by cell."""
+    claim = Claim(number, f"claim {number}", tuple(prediction for prediction, _ in tested), **options)
+    return judge(claim, [judge_prediction(prediction, cells, cells, {}) for prediction, cells in tested])
 
 
-@pytest.fixture
-def table():
-    clear, open_, few = [0.1, 0.11, 0.12], [0.1, -0.2, 0.14], [0.1, 0.2]
-    against = [-v for v in clear]
-    return figures.claim_cells(
-        MADE_UP,
-        [
-            judged(1, (gain(), {"a": clear, "b": open_, "c": few}, None)),
-            judged(2, (gain(trained=True), {"a": clear}, (NOT_TESTABLE, Reason.UNLEARNED))),
-            judged(3, (gain(needs="a larger encoder"), {"a": []}, None)),
-            judged(4, remark="It rained.", needs="sun"),
-            judged(5, (gain(), {"a": open_}, None), kind="identity"),
-            judged(6, (gain(), {"a": against, "b": few}, None)),
-            judged(7, (gain(trained=True), {"a": clear}, (NO_SETTING, Reason.UNTUNED, "x"))),
-            judged(8, (gain(depends="the encoder"), {"a": against, "b": clear}, None)),
-        ],
-    )
-
-
-def test_every_cell_of_every_claim_has_a_row(table):
-    assert table["claim"].tolist() == [1, 1, 1, 2, 3, 4, 5, 6, 6, 7, 8, 8]
+def test_every_cell_of_every_claim_has_a_row():
+    clear, few = [0.1, 0.11, 0.12], [0.1, 0.2]
+    cells = {"a": clear, "b": [0.1, -0.2, 0.14], "c": few}
+    claims = [judged(1, (gain(), cells)), judged(2, (gain(trained=True), {"a": clear}))]
+    table = figures.claim_cells(MADE_UP, [*claims, judged(4, remark="It rained.", needs="sun")])
+    assert table["claim"].tolist() == [1, 1, 1, 2, 4]
     first = table.iloc[0]
     assert (first["page"], first["what"], first["cell"], first["n"]) == ("papers/made_up", "gain", "a", 3)
     assert first["low"] < first["mean"] < first["high"]
     assert first["mean"] == pytest.approx(0.11)
     assert (first["verdict"], first["outcome"]) == ("inconclusive", "supported")
-    assert table.loc[table["claim"] == 2, "trained"].all()
-
-
-def test_a_claim_without_parts_keeps_its_remark(table):
-    (row,) = table[table["claim"] == 4].to_dict("records")
-    assert (row["cell"], row["outcome"], row["reason"]) == ("", "not testable", "It rained.")
+    assert table["trained"].tolist()[3]
+    last = table.iloc[4]
+    assert (last["cell"], last["outcome"], last["reason"]) == ("", "not testable", "It rained."), "without parts"
 
 
 @pytest.mark.parametrize("name", ["head_to_head", "plain_encoders"])

@@ -3,12 +3,8 @@
 import math
 
 import gudhi
-import nbclient
-import nbformat
-import papermill
 import pytest
 import torch
-from nbformat.v4 import new_code_cell, new_notebook
 
 import isonb
 from isonb_lab.figures import (
@@ -24,19 +20,6 @@ from isonb_lab.figures import (
 
 SQUARE = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
 POINTS = torch.randn(20, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-
-
-@pytest.mark.parametrize("tool", ["papermill", "nbclient"])
-def test_a_notebook_that_was_downloaded_finds_its_pictures_where_it_runs(tool, tmp_path):
-    cell = "from isonb_lab.figures import methods\n\nprint(methods.side(0.1, 0.4))"
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = new_notebook(cells=[new_code_cell(cell)], metadata=kernel)
-    if tool == "papermill":
-        nbformat.write(notebook, tmp_path / "in.ipynb")
-        notebook = papermill.execute_notebook(tmp_path / "in.ipynb", None, cwd=tmp_path, progress_bar=False)
-    else:
-        nbclient.NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}).execute()
-    assert notebook.cells[-1].outputs[0].text == "above\n"
 
 
 def test_the_bars_and_the_edges_of_a_square():
@@ -112,9 +95,7 @@ def test_four_recipes_are_four_panels_beside_the_plain_bars():
     assert rows["before"].head(8).tolist() == pytest.approx((reference / reference.mean()).tolist(), abs=1e-5)
     y = torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(20)
     head = torch.linalg.lstsq(x - x.mean(0), y[:, None]).solution.flatten()
-    across = torch.eye(8, dtype=torch.float64) - head.outer(head) / (
-        head @ head
-    )  # what a head of two classes can't read
+    across = torch.eye(8, dtype=torch.float64) - head.outer(head) / (head @ head)  # what the head can't read
     level = float(((x - x.mean(0)) @ head).var() / (head @ head))
     unread = torch.linalg.eigvalsh(torch.cov((clouds["IsoLayer"] @ across).T))
     assert unread[1:].tolist() == pytest.approx([level] * 7)
