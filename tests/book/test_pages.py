@@ -187,11 +187,3 @@ def test_published_pages_have_badges_and_buttons(built):
 
 def test_a_former_page_leads_to_where_its_text_stands(built):
     assert 'url=../sample.html#part"' in page(built, "former/page")
-
-
-def test_the_search_has_the_prose_of_each_page(built):
-    index = (built.build / "html" / "searchindex.js").read_text(encoding="utf-8")
-    prose = json.loads(re.match(r"const PROSE = (.*);\n", index)[1])
-    assert {"book/sample", "book/intro"} <= set(prose)
-    assert "the number 0.33" in prose["book/sample"]
-    assert "pages.glue" not in prose["book/sample"], "code isn't prose"
