@@ -27,7 +27,7 @@ def entries():
         pytest.skip("run `make book` first")
     lines = zlib.decompress(inventory.read_bytes().split(b"\n", 4)[4]).decode().splitlines()
     named = (line.split() for line in lines if " py:" in line)
-    return {name: place.partition("#")[0] if priority == "1" else None for name, _, priority, place, _ in named}
+    return {name: place.partition("#")[0] if priority != "-1" else None for name, _, priority, place, _ in named}
 
 
 def listed(path):

@@ -7,7 +7,6 @@ import papermill
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook
-from papermill.exceptions import PapermillExecutionError
 
 from isonb_lab.pages.chapters import Book
 
@@ -22,37 +21,24 @@ CHECK = "from isonb_lab import pages\npages.check_parameters()"
 PRINT = "print(n_topics, cloud, rate, type(rate).__name__, shared)"
 
 
-@pytest.fixture
-def by_papermill(tmp_path):
+def test_right_values_pass_in_their_type_by_papermill(tmp_path):
     cells = [new_code_cell(DECLARED, metadata={"tags": ["parameters"]}), *map(new_code_cell, (CHECK, PRINT))]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(new_notebook(cells=cells, metadata=kernel), tmp_path / "n.ipynb")
-
-    def run(**parameters):
-        options = {"progress_bar": False, "parameters": parameters}
-        executed = papermill.execute_notebook(tmp_path / "n.ipynb", tmp_path / "out.ipynb", **options)
-        return "".join(out.get("text", "") for out in executed.cells[-1].outputs)
-
-    return run
-
-
-def test_right_values_pass_in_their_type(by_papermill):
-    assert by_papermill(n_topics=7, rate=1, shared=True) == "7 cls 1.0 float True\n"
-
-
-def test_papermill_with_a_name_that_there_is_not(by_papermill):
-    with pytest.raises(PapermillExecutionError, match=r"no parameter is called n_topic\. .* Did you mean n_topics\?"):
-        by_papermill(n_topic=5)
+    inputs = {"n_topics": 7, "rate": 1, "shared": True}
+    executed = papermill.execute_notebook(tmp_path / "n.ipynb", None, parameters=inputs, progress_bar=False)
+    assert executed.cells[-1].outputs[0].text == "7 cls 1.0 float True\n"
 
 
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
         ([DECLARED, "# Parameters\nn_topics = 99"], "n_topics must be int from 3 to 10; got 99. It means: topics."),
+        ([DECLARED, "# Parameters\nn_topic = 5"], "no parameter is called n_topic."),
         ([DECLARED.replace('= "cls"', '= "men"')], "must be 'mean' or 'cls'; got 'men'. Did you mean mean?"),
         (["n_topics = 5"], "the cell that declares the parameters must have run"),
     ],
-    ids=["papermill", "the cell was edited", "the cell says no types"],
+    ids=["papermill", "a name that there is not", "the cell was edited", "the cell says no types"],
 )
 def test_a_wrong_value_stops_below_the_parameters_whoever_set_it(cells, message):
     shell = InteractiveShell.instance()
