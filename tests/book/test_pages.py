@@ -172,6 +172,9 @@ def test_published_pages_have_badges_and_buttons(built):
     assert '<meta property="og:title" content="A sample chapter">' in text
     assert '<meta property="og:description" content="The answer. It works.' in text
     assert '<meta property="og:url" content="https://o.github.io/r/book/sample.html">' in text
+    prose, _, _ = (built.build / "html" / "searchindex.js").read_text(encoding="utf-8").partition("\n")
+    assert "the number 0.33" in prose
+    assert "Open in Colab" not in prose, "badges aren't the text of a page"
     where = "o/r/blob/pages/_sources/book/sample.ipynb"
     assert re.findall(r'href="(https://[^"]*\.ipynb)"', text) == [
         f"https://colab.research.google.com/github/{where}",

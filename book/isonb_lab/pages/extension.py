@@ -13,6 +13,7 @@ import json
 import os
 import re
 import textwrap
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -79,13 +80,20 @@ def buttons(app: Any, config: Any) -> None:
         config.html_copy_source = config.html_theme_options["use_download_button"] = False
 
 
+def paragraphs(doctree: Any) -> Iterator[str]:
+    """The text of each paragraph of a page, without the line of badges above the first."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if not any("sd-badge" in link["classes"] for link in paragraph.findall(nodes.reference)):
+            yield " ".join(paragraph.astext().split())
+
+
 def about(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """The footer of a page, and what other sites show of a link to it."""
     site = Site.of(app.config.isonb_site)
     archive = context["pathto"](ARCHIVE, 1) if Path(app.srcdir, "_build", "downloads", ARCHIVE).is_file() else ""
     context["theme_extra_footer"] = site.footer(page, archive)
     if doctree is not None:
-        first = next((" ".join(item.astext().split()) for item in doctree.findall(nodes.paragraph)), "")
+        first = next(paragraphs(doctree), "")
         title = html.unescape(TAG.sub("", context["title"]))
         context["metatags"] += site.open_graph(page, title, textwrap.shorten(first, SUMMARY, placeholder="…"))
 
@@ -128,8 +136,7 @@ def _link(app: Any, page: str, *target: str) -> dict[str, str] | None:
 def keep_prose(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Keep the paragraphs of a page for the search, which reads no other file: those of code say nothing."""
     if doctree is not None:
-        lines = (TEX.sub(r"\1", " ".join(item.astext().split())) for item in doctree.findall(nodes.paragraph))
-        app.prose[page] = "\n".join(filter(None, lines))
+        app.prose[page] = "\n".join(filter(None, (TEX.sub(r"\1", text) for text in paragraphs(doctree))))
 
 
 def write_prose(app: Any, error: Exception | None) -> None:
