@@ -104,13 +104,13 @@ def test_controls_are_checked(book):
 
 CELLS = (
     "from isonb_lab import pages",
-    *["pages.live(lambda n, kind: f'{n} {kind}', n=(1, 9), kind=['a', 'b'])"] * 5,
+    *["pages.live(lambda n, kind: f'{n} {kind}', n=(1, 9), kind=['a', 'b'])"] * 20,
     "print('the end')",
 )
 
 
 def test_a_tool_that_runs_notebooks_comes_to_the_end(tmp_path, monkeypatch):
-    """Each control could stall it. That papermill does is seen by .ci/lone_notebooks.py."""
+    """Each of many controls could stall it. That papermill does is seen by .ci/lone_notebooks.py."""
     monkeypatch.delenv("ISONB_BOOK", raising=False)
     notebook = new_notebook(cells=[new_code_cell(cell) for cell in CELLS])
     options = {"kernel_name": "python3", "timeout": 120, "resources": {"metadata": {"path": tmp_path}}}
