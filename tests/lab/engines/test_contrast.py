@@ -1,5 +1,6 @@
 """Contrastive tuning: the losses, what a method's penalty and layer see, what is left behind."""
 
+import itertools
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ from tests.integrations import tiny
 from tests.support import gpu
 
 TEXTS = ["the cat sleeps", "a dog sees the old man", "men walk", "the women saw a cat and a dog", "she runs", "no rain"]
+TURNED = TEXTS[1:] + TEXTS[:1]
 SHORT = Contrast(steps=3, batch_size=4, learning_rate=1e-3)
 
 
@@ -48,16 +50,16 @@ def test_tension_loss_is_the_binary_cross_entropy_of_products():
     torch.testing.assert_close(tension_loss(first, second, same), nn.functional.binary_cross_entropy(p, same.double()))
 
 
-PAIRS = LabelledPairs(TEXTS, TEXTS[1:] + TEXTS[:1], [0, 1, 2] * 2, ["entailment", "neutral", "contradiction"])
-LABELLED = {"sbert": PAIRS, "supervised_simcse": LabelledPairs(TEXTS, TEXTS[1:] + TEXTS[:1], [0] * 6, PAIRS.names)}
+PAIRS = LabelledPairs(TEXTS, TURNED, [0, 1, 2] * 2, ["entailment", "neutral", "contradiction"])
+LABELLED = {"sbert": PAIRS, "supervised_simcse": LabelledPairs(TEXTS, TURNED, [0] * 6, PAIRS.names)}
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_tuning_lowers_the_loss_and_leaves_a_frozen_model(objective, encoder):
     before, state = tiny.weights(encoder.model), torch.random.get_rng_state()
     settings = Contrast(objective, steps=30, batch_size=6, learning_rate=3e-3, negatives=2)
-    pairs = LABELLED.get(objective)
-    losses = values(tune(encoder, TEXTS, settings, seed=0, pairs=pairs, progress=False), "step.train.loss")
+    series = tune(encoder, TEXTS, settings, seed=0, pairs=LABELLED.get(objective), progress=False)
+    losses = values(series, "step.train.loss")
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
     assert not torch.equal(tiny.weights(encoder.model), before)
     assert not encoder.model.training
@@ -125,15 +127,14 @@ def test_pairs_without_entailment_are_refused(encoder):
 
 
 class Recorder(nn.Module):
-    """A penalty that keeps the shapes it was given."""
+    """A penalty that keeps the shapes of its points."""
 
     def __init__(self, power=1.0):
         super().__init__()
-        self.seen: list[tuple[int, ...]] = []
-        self.power = power
+        self.shapes, self.power = [], power
 
     def forward(self, points):
-        self.seen.append(tuple(points.shape))
+        self.shapes.append(tuple(points.shape))
         return self.power * points.square().mean()
 
 
@@ -151,10 +152,10 @@ def test_a_penalty_sees_each_sentence_once(pooling, encoder):
     recorder = Recorder()
     tune(encoder, TEXTS, SHORT, seed=0, method=Penalised(pooling=pooling), penalty=recorder, progress=False)
     tokens = TokenizedSentences.read(encoder, TEXTS, 32)
-    order = [rows for (_, rows), _ in zip(contrast._batches(6, 4, 0), range(3), strict=False)]
+    order = [rows for _, rows in itertools.islice(contrast._batches(6, 4, 0), 3)]
     count = [4 if pooling.mode != "tokens" else sum(len(tokens.ids[row]) for row in rows) for rows in order]
     layers = 1 if pooling.layers == -1 else 2
-    assert recorder.seen == [(layers * n, 16) for n in count]
+    assert recorder.shapes == [(layers * n, 16) for n in count]
 
 
 def test_the_penalty_is_part_of_the_loss_and_moves_the_model(bert):
@@ -181,8 +182,7 @@ def test_a_loss_that_isnt_finite_is_refused_and_the_model_frozen(encoder):
 class Scale(nn.Module):
     def __init__(self, dim):
         super().__init__()
-        self.raw = nn.Parameter(torch.ones(dim))
-        self.calls = 0
+        self.raw, self.calls = nn.Parameter(torch.ones(dim)), 0
 
     def forward(self, x, mask=None):
         self.calls += self.training

