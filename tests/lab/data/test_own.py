@@ -227,7 +227,7 @@ MISTAKES = {
     "answer elsewhere": (csv(*SPAN, "q,a b,c"), "a.csv", "answers that stand in their context; got 'c' in row 2"),
     "a text column twice": (csv(*SPAN), "a.csv?kind=span&inputs=context,context", "must be named once; got context, c"),
     "an answer at true": (
-        {"a.jsonl": '{"question": "q", "context": "a b", "answers": {"text": "b", "answer_start": true}}'},
+        {"a.jsonl": '{"question": "q", "context": "ab", "answers": {"text": "b", "answer_start": true}}'},
         "a.jsonl",
         "stand in their context; got {'text': 'b', 'answer_start': True} in row 1",
     ),
