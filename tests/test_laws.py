@@ -45,7 +45,7 @@ def test_batches_and_masks(law, shape):
 
 
 @every(lambda law: law.smooth)
-@pytest.mark.parametrize("shape", [(6, 9), (9, 4), (5, 10), (7, 7)])  # every path through the maths
+@pytest.mark.parametrize("shape", [(5, 8), (8, 4), (6, 6)])  # every path through the maths
 def test_gradients(law, shape):
     x, mask = uneven(*shape), some_mask(shape[0])
     check_gradient(law, x, twice=law.twice)
@@ -59,7 +59,7 @@ def test_types(law):
 
 
 @every(lambda law: "scale" in law.keeps)
-@pytest.mark.parametrize("size", [1e-30, 1e-20, 1e-15, 1e15, 1e20, 1e30])
+@pytest.mark.parametrize("size", [1e-30, 1e-15, 1e15, 1e30])
 def test_what_does_not_notice_a_scale_notices_no_extreme_one_in_float32(law, size):
     x = uneven(20, 6).float()
     assert_same(law(x * size), law(x.double()), rtol=1e-4, atol=1e-6, dtype=False)
