@@ -33,23 +33,20 @@ def findings(x, **more):
 @pytest.mark.parametrize(
     ("rows", "kind"),
     [
-        (draw().normal(size=(30_000, 16)), "float16"),
-        (draw().normal(size=(30_000, 16)) * 30, "int16"),
-        (draw().normal(size=(30_000, 16)), "float32"),
-        (draw().choice([-1.0, 1.0], (30_000, 64)), "float32"),
-        (draw().choice([-1.0, -0.0, 0.0], (30_000, 8)), "float32"),
-        (draw().integers(0, 3, (30_000, 24)), "int64"),
-        (2.0**40 + draw().integers(0, 1000, (30_000, 2)), "int64"),  # float32 would merge them
+        (draw().normal(size=(10_000, 16)), "float16"),
+        (draw().choice([-1.0, 1.0], (10_000, 64)), "float32"),
+        (draw().choice([-1.0, -0.0, 0.0], (10_000, 8)), "float32"),
+        (2.0**40 + draw().integers(0, 1000, (10_000, 2)), "int64"),  # float32 would merge them
     ],
 )
 def test_repeats_are_those_that_numpy_counts(rows, kind):
     x = rows.astype(kind)
-    x[[7, 20_000]] = x[[3, 3]]
+    x[[7, 9000]] = x[[3, 3]]
     values = read(x)
     _, first = np.unique(x, axis=0, return_index=True)
     want = np.setdiff1d(np.arange(len(x)), first)
     assert values.repeats.tolist() == [row for row in want if x[row].any()]
-    assert {7, 20_000} <= set(values.repeats.tolist())
+    assert {7, 9000} <= set(values.repeats.tolist())
 
 
 @pytest.mark.parametrize("noise", [1e-7, 1e-5])
@@ -81,7 +78,6 @@ def test_rows_of_few_dimensions_or_far_away_are_no_near_duplicates():
 
 
 TIED = {
-    "identity": np.eye(400),
     "signs": draw().choice([-1.0, 1.0], (1500, 32)),
     "one-hot": np.eye(50)[draw().integers(0, 50, 1500)],
     "bags of words": np.stack([np.bincount(draw(i).choice(200, 3, False), minlength=200) for i in range(1500)]),
@@ -94,7 +90,7 @@ def test_ties_make_no_hubs(case):
     assert "hubs" not in findings(TIED[case].astype("f4"))
 
 
-@pytest.mark.parametrize("times", [0.01, 0.9, 1.001, 3.0, 100.0])
+@pytest.mark.parametrize("times", [0.01, 1.001, 100.0])
 def test_rows_that_point_the_same_way_are_near_duplicates_at_any_length(times):
     half = draw().normal(size=(250, 24))
     alike = findings(np.concatenate([half, -half, times * half[:5], -times * half[:5]]))["near duplicates"]
@@ -138,7 +134,7 @@ def test_the_advice_about_hubs_is_tried_first():
 
 def test_a_sound_encoder_on_real_texts_has_no_warning():
     first = list(dict.fromkeys(sentence.text for sentence in sentences()))
-    texts = [*first, *(f"{a} {b}" for step in (7, 31) for a, b in zip(first, first[step:], strict=False))]
+    texts = [*first, *(f"{a} {b}" for a, b in zip(first, first[7:], strict=False))]
     sound = SentenceTransformer(str(embedded_folder(EMBEDDED["minilm"])[0]), device="cpu").encode(texts)
     assert {item.severity for item in isonb.audit(sound).findings} == {"note"}
 
@@ -178,8 +174,8 @@ def test_sparse_vectors_have_no_loud_and_no_dead_dimension_that_warns():
 
 
 def test_very_wide_vectors_are_audited_without_their_shape():
-    report = isonb.audit(scipy.sparse.random(120, 20_000, density=0.01, random_state=0, format="csr", dtype="f4"))
-    assert report.d == 20_000
+    report = isonb.audit(scipy.sparse.random(120, 5000, density=0.01, random_state=0, format="csr", dtype="f4"))
+    assert report.d == 5000
     assert "too many" in report.withheld
     assert {item.name for item in report.readings} == {"mean cosine", "common mean"}
 
