@@ -1,6 +1,6 @@
 """Whatever is put in the place of points, to every public function: a right value with a gradient, or one typed error.
 
-One table of what may be called, one of odd inputs, and clouds by the thousand: 2,000, or as many as the environment
+One table of what may be called, one of odd inputs, and a thousand clouds, or as many as the environment
 variable ISONB_FUZZ says. Each is drawn from its own number, which a failure prints: ``ISONB_FUZZ_ONLY=17`` draws that
 one again, with every function.
 """
@@ -214,6 +214,9 @@ ROUGH = {  # what has no digits left at such sizes: a training that starts there
 }
 
 
+WITH_LOOPS = ("barcode", "Entropy", "knn", "lsds", "dimension", "two_nn", "id_score", "uniformity", "Sampled")
+
+
 def plain(odd):
     """The same in float64 and in one piece of memory, as far as it is a tensor of floats, or an array."""
     if isinstance(odd, np.ndarray):
@@ -279,12 +282,14 @@ def loops(request, monkeypatch):
 @pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning", "ignore::isonb.errors.CloudWarning")
 def test_the_right_value_or_the_one_typed_error(loops):
     torch.manual_seed(0)
-    results = []
-    for place, call in PLACES.items():
-        for what, odd in ODD.items():
-            if (place, what) not in ROUGH and (bad := complaint(call, odd, " at " in what)):
-                results.append(f"{place} <- {what}: {bad}")
-    assert not results, "\n".join([f"{len(results)} of {len(PLACES) * len(ODD)}", *results])
+    places = [place for place in PLACES if loops == "compiled" or any(part in place for part in WITH_LOOPS)]
+    results = [
+        f"{place} <- {what}: {bad}"
+        for place in places
+        for what, odd in ODD.items()
+        if (place, what) not in ROUGH and (bad := complaint(PLACES[place], odd, " at " in what))
+    ]
+    assert not results, "\n".join([f"{len(results)} of {len(places) * len(ODD)}", *results])
 
 
 ONE_IS_ENOUGH = {*("centered", "mean_pool", "negative_count", "singular_values", "soft_decay", "SoftDecay"),
@@ -351,9 +356,9 @@ def test_all_points_equal(name):
         torch.testing.assert_close(out[0].double(), torch.tensor(want, dtype=torch.float64).expand_as(out[0]))
 
 
-DRAWN = int(os.environ.get("ISONB_FUZZ", 2000))
+DRAWN = int(os.environ.get("ISONB_FUZZ", 1000))
 ONLY = os.environ.get("ISONB_FUZZ_ONLY")
-PARTS = 8  # tests that the clouds are spread over
+PARTS = 4  # tests that the clouds are spread over
 CALLS = 3  # functions a cloud goes through, in turn
 BROKE = (2605, 15621, 23196, 40065, 42720, 49437)  # have shown faults, now mended
 TABLE = {
@@ -450,13 +455,7 @@ def test_never_nan_where_values_are_not_looked_at(name, monkeypatch):
     """What an accelerator computes: the same code with the value checks off."""
     as_on_an_accelerator(monkeypatch)
     far = {"metrics.Sampled", "two_nn", "two_nn keep", "mle_dimension", "local_dimension", "id_score"}
-    few = {
-        "knn",
-        "lsds of two",
-        "lsds code",
-        "partition_score",
-        "partition_score canonical",
-    }  # inf, where no neighbour is farther
+    few = {"knn", "lsds of two", "lsds code", "partition_score", "partition_score canonical"}  # inf: none is farther
     masks = (None, torch.zeros(N, dtype=torch.bool), torch.arange(N) == 2)[: 1 if name in far | few else 3]
     for x in (torch.zeros(N, D), torch.ones(N, D), normal(N, 1) @ normal(1, D, seed=1).double(), torch.eye(N, D)):
         for mask in masks:
@@ -503,7 +502,4 @@ def test_judges_that_can_convict(monkeypatch):
     assert complaint(lambda x: isonb.errors.fail(InputError, "it", "that", "Do"), odd).startswith("not in three parts")
     monkeypatch.setitem(TABLE, "nan", lambda x, mask: x * math.nan)
     monkeypatch.setitem(TABLE, "steep", lambda x, mask: x.abs().sqrt())
-    monkeypatch.setitem(TABLE, "broken", lambda x, mask: x.view(7, 7))
-    x = torch.zeros(3, 2)
-    assert [slip(name, x, None) for name in ("nan", "steep")] == ["not finite", "gradient not finite"]
-    assert slip("broken", x, None).startswith("RuntimeError")
+    assert [slip(name, torch.zeros(3, 2), None) for name in ("nan", "steep")] == ["not finite", "gradient not finite"]
