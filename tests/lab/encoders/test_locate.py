@@ -177,6 +177,7 @@ def test_a_tokenizer_that_never_ends(folder, monkeypatch):
     before = file.read_text()
     longer = {"type": "Replace", "pattern": {"String": "o"}, "content": "o" * 1000}
     changed(file, normalizer={"type": "Sequence", "normalizers": [longer] * 4})
+    monkeypatch.setattr(catalogue, "PATIENCE", 3)
     with pytest.raises(ModelError, match=r"has a tokenizer \(tokenizer.json\) that does not end"):
         locate.find(folder)
     monkeypatch.setattr(catalogue, "PATIENCE", 0.001)
