@@ -76,4 +76,3 @@ def test_errors():
     check_rejects(from_diagrams, ShapeError, r"\(bars, 2\)", [torch.ones(4, 3)])
     check_rejects(from_diagrams, DegenerateError, "before its birth", [[[2.0, 1.0]]])
     check_rejects(from_diagrams, InputError, "in a layout of to_diagrams", 3)
-    check_rejects(from_diagrams, InputError, "in a layout of to_diagrams", ["abc"])
