@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from isonb.runtime.told import between
 from isonb_lab.claims.design import PLAIN
 from isonb_lab.pages.charts.comparisons import crosses, nothing_run
 from isonb_lab.pages.evidence import joined
@@ -52,6 +53,31 @@ def idle(measured: Mapping[Part, Runs], score: Mapping[str, float]) -> str:
                 f"layers, and their IsoScore* is {score[part.model]:.6f}. One direction holds nearly all of their "
                 f"variance, and there the term has hardly a gradient."
             )
+    return " ".join(texts)
+
+
+def lost_cosine(measured: Mapping[Part, Runs]) -> str:
+    """What training takes from a model's cosine, and the method that gives most back and costs the head no point.
+
+    Of models whose layer the dial has, too: a cosine of another layer is no beginning.
+    """
+    texts = []
+    rows = study.table(measured)
+    for part in (part for part in PARTS[:2] if part in measured):
+        of_model = rows[(rows["part"] == part.letter) & (rows["model"] == part.model)].set_index(["arm", "reader"])
+        before = study.frozen_cosine(part, int(measured[part][PLAIN]["layers"].iloc[0]))
+        after, gains = of_model.loc[(PLAIN, COSINE), "score"], of_model["gain"].unstack()
+        harmless = gains[(gains[HEAD] > -1) & (gains[COSINE] > 0)][COSINE]
+        if before is None or after >= before or harmless.empty:
+            continue
+        best = harmless.idxmax()
+        ends = (of_model.loc[(best, reader), ["gain", "gain low", "gain high"]] for reader in (COSINE, HEAD))
+        back, head = (between(gain, low, high, 1, "+", " points") for gain, low, high in ends)
+        texts.append(
+            f"Training on SST-2 takes the cosine of {part.model} from {before:.3f} to {after:.3f} (STS-B). Of the "
+            f"methods that cost the trained head less than a point, {best} gives most back: {back}. The trained head "
+            f"gains {head}. No hypothesis asked this."
+        )
     return " ".join(texts)
 
 

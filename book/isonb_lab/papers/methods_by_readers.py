@@ -203,10 +203,21 @@ def detectable(frame: pd.DataFrame, part: Part) -> float | None:
 
 def frozen_head(part: Part, layers: int) -> float:
     """The accuracy of a linear head on SST-2 in the dial: the same pooling, at the first layer not below the cut."""
-    place = {"encoder": part.model, "reader": "linear head", "set": "sst2", "fit": "own", "turn": "raw"}
-    pool = "mean" if part.pooling == "mean" else "without first"
-    scores = rows_with(dial.read("scores"), **place, pool=pool).set_index("layer")["score"].sort_index()
+    scores = _frozen(part, "linear head", "sst2")
     return float(scores[scores.index >= layers].iloc[0])
+
+
+def frozen_cosine(part: Part, layers: int) -> float | None:
+    """Spearman's correlation on the test pairs of STS-B in the dial: the same pooling and layer, where it is there."""
+    scores = _frozen(part, "similarity", "stsb_test")
+    return float(scores[layers]) if layers in scores.index else None
+
+
+def _frozen(part: Part, reader: str, texts: str) -> pd.Series[Any]:
+    """A reader's scores of a model as it comes, by layer."""
+    place = {"encoder": part.model, "reader": reader, "set": texts, "fit": "own", "turn": "raw"}
+    pool = "mean" if part.pooling == "mean" else "without first"
+    return rows_with(dial.read("scores"), **place, pool=pool).set_index("layer")["score"].sort_index()
 
 
 def unlearned(measured: Mapping[Part, Runs]) -> dict[str, str]:

@@ -229,3 +229,15 @@ def test_the_page_is_made_of_the_runs_that_are_there(seeds, monkeypatch, capsys)
         score = plain[plain["task"] == real_models.TASK]["score"].mean()
         assert (tables[0][0][study.HEAD], tables[1][0][study.HEAD]) == (f"{score:.3f}", "–; 10")  # of plain training
         assert tables[0][1]["method"] == "I-STAR 1"
+
+
+def test_what_training_takes_from_a_cosine_and_the_method_that_gives_most_back():
+    """The dial has the last layer of mpnet, and none of smollm2's at this cut; the largest gain costs the head."""
+    gains = {(study.COSINE, "entropy"): 3.0, (study.COSINE, "whitening"): 9.0, (study.HEAD, "whitening"): -5.0}
+    frame = simulated(lambda part, reader, arm: gains.get((reader, arm), 0.0), spread=0.01)
+    frame[study.READERS[study.COSINE]] -= 0.4
+    text = figures.lost_cosine(study.parts(frame))
+    assert text.startswith("Training on SST-2 takes the cosine of mpnet from 0.834 to 0.510 (STS-B).")
+    assert "entropy gives most back: +3.0 points (+3.0 to +3.0)" in text
+    frame[study.READERS[study.COSINE]] += 0.4
+    assert not figures.lost_cosine(study.parts(frame)), "training took nothing"
