@@ -1,8 +1,6 @@
 """Methods that fail in a run: what is printed at a terminal and without one, the log, exit codes."""
 
 import json
-import os
-import pty
 import sys
 
 import pytest
@@ -51,34 +49,6 @@ STARTED = {
 }
 
 
-class Terminal:
-    """What a terminal shows of ``sys.stdout`` and ``sys.stderr`` while it stands for them."""
-
-    def __init__(self, monkeypatch):
-        self.master, slave = pty.openpty()
-        self.stream = os.fdopen(slave, "w", buffering=1)
-        for name in ("stdout", "stderr"):
-            monkeypatch.setattr(sys, name, self.stream)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.stream.close()
-        os.close(self.master)
-
-    def shown(self):
-        self.stream.flush()
-        os.set_blocking(self.master, False)
-        text = b""
-        try:
-            while part := os.read(self.master, 65536):
-                text += part
-        except OSError:  # nothing more
-            pass
-        return text.decode().replace("\r\n", "\n")
-
-
 @pytest.fixture
 def here(here):
     (here / "grid.yaml").write_text(GRID % "'mine.py:Mine'")
@@ -104,9 +74,10 @@ def test_a_run_that_fails_says_why_and_where_with_code_1(case, here, capfd, monk
     assert cli.main(MINE.split()) == 1  # and nothing was run
     assert capfd.readouterr().err.startswith("failed before: ")
     if case in ("exception", "killed"):  # with a line of the user's and without; the others take the same way
-        with monkeypatch.context() as patch, Terminal(patch) as terminal:
-            assert cli.main([*MINE.split(), "--retry-failed"]) == 1
-            shown = terminal.shown()
+        for stream in (sys.stdout, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True)
+        assert cli.main([*MINE.split(), "--retry-failed"]) == 1
+        shown = capfd.readouterr().err
         assert text in shown
         assert (where in shown) == placed
 
