@@ -19,7 +19,25 @@ from sentence_transformers.base.modules import Dense, Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 COMMIT = "89abcdef0123456789abcdef0123456789abcdef"
-CODE = 'open({mark!r}, "w").write("ran")\n'  # it runs where a file is imported, whatever it lacks
+CODE = """
+open({mark!r}, "w").write("ran")
+import torch
+from transformers import BertConfig, BertModel, BertTokenizerFast
+class Evil(torch.nn.Module):
+    @classmethod
+    def load(cls, *given, **more):
+        return cls()
+    def forward(self, features, *given, **more):
+        return features
+class EvilConfig(BertConfig):
+    model_type = "evil"
+class EvilModel(BertModel):
+    config_class = EvilConfig
+class EvilTokenizer(BertTokenizerFast):
+    pass
+def generate(*given, **more):
+    pass
+"""
 Deed = Callable[[Path, str], None]
 
 
@@ -87,17 +105,26 @@ def router(kind: str, config: str = "router_config.json") -> Deed:
     return plant
 
 
-def dense(folder: Path) -> Path:
-    """A Dense behind the pooling; its folder."""
+def dense(folder: Path, activation: str | None = None) -> Path:
+    """A Dense behind the pooling, perhaps with another activation; its folder."""
     (folder / "2_Dense").mkdir()
     Dense(16, 16).save(str(folder / "2_Dense"))
     module(f"{Dense.__module__}.Dense", path="2_Dense")(folder, "")
+    if activation is not None:
+        changed(folder / "2_Dense" / "config.json", activation_function=activation)
     return folder / "2_Dense"
 
 
-def activation(folder: Path, code: str) -> None:
-    changed(dense(folder) / "config.json", activation_function="torch.evil.Evil")
-    written(folder, code, "evil.py", "torch.py", "2_Dense/evil.py")
+def activation(name: str) -> Deed:
+    def plant(folder: Path, code: str) -> None:
+        dense(folder, name)
+        written(folder, code, "isonb.py", "evil.py", "torch.py", "2_Dense/evil.py")
+
+    return plant
+
+
+def pickled_module(folder: Path, code: str) -> None:
+    pickled_weights(dense(folder), code)
 
 
 def pickled_weights(folder: Path, code: str, name: str = "pytorch_model.bin") -> None:
@@ -159,23 +186,35 @@ GENERATION = {
 }
 HOSTILE: dict[str, Deed] = {
     "isonb.Evil": module("isonb.Evil", "isonb.py"),
+    "isonb..Evil": module("isonb..Evil", "isonb.py"),
+    "isonb.x--evil.Evil": module("isonb.x--evil.Evil", "evil.py"),
     "evil.Evil": module("evil.Evil", "evil.py"),
+    "isonb.integrations.Evil": module("isonb.integrations.Evil", "isonb/integrations.py", "isonb/__init__.py"),
     "TokenSoftDecay.Evil": module(
         "isonb.integrations.sentence_transformers.TokenSoftDecay.Evil", "isonb/integrations/sentence_transformers.py"
     ),
+    "isonb.evil/../Evil": module("isonb.evil/../Evil", "evil.py", "isonb.py"),
+    f"{LIBRARY}.Evil": module(f"{LIBRARY}.Evil", f"{LIBRARY}.py"),
     f"{LIBRARY}.models.Evil": module(f"{LIBRARY}.models.Evil", f"{LIBRARY}/models.py", f"{LIBRARY}/__init__.py"),
     "sentence_transformers_evil.Evil": module("sentence_transformers_evil.Evil", "sentence_transformers_evil.py"),
+    "transformers.Evil": module("transformers.Evil", "transformers.py"),
+    "torch.nn.Evil": module("torch.nn.Evil", "torch.py", "torch/nn.py"),
+    "custom_st.Transformer": module("custom_st.Evil", "custom_st.py"),
     "a type that is no text": module(["isonb.Evil"], "isonb.py"),
     "a path above": module(f"{Pooling.__module__}.Pooling", "evil.py", path="../.."),
+    "an absolute path": module(f"{Pooling.__module__}.Pooling", "evil.py", path="/"),
     "a folder elsewhere": elsewhere,
     "an architecture": edited(ARCHITECTURE, "evil.py"),
     "an architecture that asks for trust": edited(ARCHITECTURE | {SENTENCE_BERT: TRUST}, "evil.py"),
     "a tokenizer": edited({"tokenizer_config.json": TOKENIZER}, "evil.py"),
+    "a router of isonb.Evil": router("isonb.Evil"),
     "a router of evil.Evil": router("evil.Evil"),
     "a router of custom_st": router("custom_st.Evil", "config.json"),
-    "an activation": activation,
+    "an activation": activation("evil.Evil"),
+    "an activation of isonb": activation("isonb.Evil"),
+    "an activation of torch": activation("torch.evil.Evil"),
     "a tokenizer of words": text,
-    "a pickled module": lambda folder, code: pickled_weights(dense(folder), code),
+    "a pickled module": pickled_module,
     "pickled weights": pickled_weights,
     "a pickled shard": pickled_shard,
     "an adapter": edited({"adapter_config.json": ADAPTER}, "evil.py"),
@@ -194,8 +233,8 @@ SOUND: dict[str, Deed] = {
 }
 # What the library runs where it is told to trust a folder: the code is alive.
 ALIVE = (
-    *("isonb.Evil", "evil.Evil", "an architecture", "a tokenizer", "a router of evil.Evil"),
-    *("pickled weights", "a pickled shard", "pickles beside"),
+    *("isonb.Evil", "evil.Evil", "custom_st.Transformer", "transformers.Evil", "an architecture", "a tokenizer"),
+    *("a router of evil.Evil", "pickled weights", "a pickled shard", "pickles beside"),
 )
 
 

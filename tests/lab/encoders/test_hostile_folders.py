@@ -31,6 +31,8 @@ def command(*words):
         raise ValueError(said.getvalue())
 DOORS = {
     "audit": lambda place, hub: command("audit", ".", "--texts", texts, "--sample", "100"),
+    "compare": lambda place, hub: command("audit", "tiny", "--compare", place, "--texts", texts, "--sample", "100"),
+    "python": lambda place, hub: isonb.audit(Path(place), lines, progress=False),
     "hub": lambda place, hub: isonb.audit(hub, lines, progress=False),
     "load": lambda place, hub: load(place),
     "run": lambda place, hub: command("run", "--protocol", "smoke", "--task", "english_similarity", "--model", place,
@@ -50,7 +52,7 @@ for name, place, hub, mark, doors in json.loads(zoo):
         print(json.dumps([name, door, ran, said]), flush=True)
 """
 MECHANISMS = ("audit", "load")  # what reads modules, and what reads one encoder
-OTHERS = {"isonb.Evil": ("hub",), "files beside": ("hub", "run")}
+OTHERS = {"isonb.Evil": ("hub", "compare", "python"), "files beside": ("hub", "run")}
 
 # What the libraries run where they are told to trust a folder, so that a mark could be left.
 TRUSTING = """
