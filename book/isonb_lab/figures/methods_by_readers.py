@@ -111,6 +111,7 @@ def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]]
     cells = {(row["part"], row["model"], row["arm"], row["reader"]): row for row in every.to_dict("records")}
     lines: list[dict[str, str]] = []
     heads = {}
+    second_task = any(part.letter == "C" for part in measured)
     for part in (part for part in PARTS if part.letter != "C" and part in measured):
         second = Part("C", part.model)
         heads[len(lines)] = [study.setting(part, measured)]
@@ -121,7 +122,7 @@ def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]]
             beside = cells.get(("C", part.model, arm, HEAD)) if part.letter == "A" else None
             line = {"method": "plain" + ", score" * (cell == "gain") if arm == PLAIN else arm}
             line |= {reader: _text(row, cell) for reader, row in of_readers.items()}
-            lines.append(line | {SECOND: _text(beside, cell) if beside else "–"})
+            lines.append(line | ({SECOND: _text(beside, cell) if beside else "–"} if second_task else {}))
     return lines, heads
 
 
@@ -132,4 +133,4 @@ def _text(row: Mapping[str, Any], cell: str) -> str:
     if row["arm"] == PLAIN:
         return f"{row['score']:.3f}"
     gain, low, high = (f"{row[name]:+z.1f}" for name in ("gain", "gain low", "gain high"))
-    return f"{gain} ({low} to {high}){'*' * (row['p'] <= 1 - LEVEL)}"
+    return f"{gain}{'*' * (row['p'] <= 1 - LEVEL)} ({low} to {high})"
