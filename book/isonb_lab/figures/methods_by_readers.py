@@ -59,11 +59,11 @@ def idle(measured: Mapping[Part, Runs], score: Mapping[str, float]) -> str:
 def lost_cosine(measured: Mapping[Part, Runs]) -> str:
     """What training takes from a model's cosine, and the method that gives most back and costs the head no point.
 
-    Of models whose layer the dial has, too: a cosine of another layer is no beginning.
+    Of models whose layer the dial has, too, since a cosine of another layer is no beginning, and of two seeds or more.
     """
     texts = []
     rows = study.table(measured)
-    for part in (part for part in PARTS[:2] if part in measured):
+    for part in (part for part in PARTS[:2] if part in measured and len(measured[part][PLAIN]) > 1):
         of_model = rows[(rows["part"] == part.letter) & (rows["model"] == part.model)].set_index(["arm", "reader"])
         before = study.frozen_cosine(part, int(measured[part][PLAIN]["layers"].iloc[0]))
         after, gains = of_model.loc[(PLAIN, COSINE), "score"], of_model["gain"].unstack()
