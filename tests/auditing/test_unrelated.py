@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import isonb
-from isonb.auditing.unrelated import TOLERANCE, pair_cosines, random_pairs
+from isonb.auditing.unrelated import TOLERANCE, gaussian_like, pair_cosines, random_pairs
 from isonb.errors import InputError
 
 N, D = 2000, 96
@@ -111,3 +111,10 @@ def test_one_loud_dimension_makes_no_related_pairs():
     result = isonb.auditing.vectors.floor_of(x, draw())
     assert not result.unrelated.certain
     assert result.unrelated.high > 0.99
+
+
+def test_a_gaussian_of_the_same_mean_and_covariance():
+    x = clusters(5)[0] + 1
+    y = gaussian_like(x, draw())
+    assert (y.mean(0) - x.mean(0)).norm() < 0.1 * x.mean(0).norm()
+    assert torch.linalg.matrix_norm(torch.cov(y.mT) - torch.cov(x.mT)) < 0.5 * torch.linalg.matrix_norm(torch.cov(x.mT))

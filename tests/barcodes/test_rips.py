@@ -60,7 +60,7 @@ def ripser_bars(x: np.ndarray, dim: int) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings("ignore::isonb.errors.CloudWarning")  # two points in 300 dimensions, on purpose
-@settings(max_examples=400)
+@settings(max_examples=1200)
 @given(clouds(2, 40))
 def test_h0_equals_gudhi_and_ripser(x):
     bars, x = h0_barcode(x).numpy(), x.numpy()
@@ -73,7 +73,7 @@ def test_h0_equals_gudhi_and_ripser(x):
             assert np.abs(bars[: len(deaths)] - deaths).max() <= CLOSE * cdist(x, x).max()
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(clouds(4, 24))
 def test_h1_equals_gudhi_and_ripser(x):
     ours, x = by_birth(rips_barcode(x)[1]), x.numpy()

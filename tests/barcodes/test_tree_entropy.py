@@ -27,7 +27,7 @@ def plain(x: torch.Tensor, mask: torch.Tensor | None, rule: Choice) -> torch.Ten
 KINDS = ["normal", "grid", "equal", "copies", "clusters", "far point", "tiny", "huge"]
 
 
-@settings(max_examples=100)
+@settings(max_examples=150)
 @given(
     n=st.integers(2, 40),
     d=st.sampled_from([1, 3, 40]),
@@ -44,6 +44,18 @@ def test_value_and_gradient_are_those_of_the_plain_form(n, d, kind, masked, rule
     slopes = [torch.autograd.grad(value.sum(), x)[0] for value in (got, want)]
     largest = slopes[1].abs().amax().clamp_min(1e-300)
     assert_same(slopes[0] / largest, slopes[1] / largest, rtol=1e-7, atol=1e-9)
+
+
+@settings(max_examples=60)
+@given(n=st.integers(3, 40), d=st.sampled_from([3, 40, 300]), rule=RULES, seed=st.integers(0, 999))
+def test_float32_equals_float64(n, d, rule, seed):
+    x = normal(2, n, d, seed=seed).float()
+    edges = tree_edges(x, None)[0]
+    results = []
+    for points in (x, x.double()):
+        bars = edge_lengths(points, edges)
+        results.append(value_and_slopes(bars, rule._replace(select=False)))  # which bars are kept may hang on rounding
+    assert_same(results[0], results[1], rtol=1e-5, atol=1e-5, dtype=False)
 
 
 def test_slopes_of_nearly_equal_bars_lose_no_digit_in_float32():

@@ -33,7 +33,7 @@ def sorted_neighbors(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return away[:, :k], index[:, :k]
 
 
-@settings(max_examples=150)
+@settings(max_examples=250)
 @given(
     kind=st.sampled_from(KINDS),
     n=st.sampled_from((4, 5, 30, 90, 127, 128, 129, 150, 256, 300, 513)),
@@ -83,7 +83,7 @@ def test_a_product_too_coarse_for_float32_is_found_out():
         assert sum(calls) == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(
     st.sampled_from(KINDS),
     st.integers(4, 600),

@@ -11,7 +11,7 @@ import pandas as pd
 from isonb.runtime.told import between
 from isonb_lab.claims.design import PLAIN
 from isonb_lab.pages.charts.comparisons import crosses, nothing_run
-from isonb_lab.pages.evidence import joined
+from isonb_lab.pages.evidence import in_points, joined
 from isonb_lab.papers import methods_by_readers as study
 from isonb_lab.papers.hypotheses import CONTRADICTED, HOLDS, OPEN
 from isonb_lab.papers.methods_by_readers import COSINE, HEAD, METHODS, PARTS, READERS, Part, Runs
@@ -72,7 +72,7 @@ def lost_cosine(measured: Mapping[Part, Runs]) -> str:
             continue
         best = harmless.idxmax()
         ends = (of_model.loc[(best, reader), ["gain", "gain low", "gain high"]] for reader in (COSINE, HEAD))
-        back, head = (between(gain, low, high, 1, "+", " points") for gain, low, high in ends)
+        back, head = (in_points(*some) for some in ends)
         texts.append(
             f"Training on SST-2 takes the cosine of {part.model} from {before:.3f} to {after:.3f} (STS-B). Of the "
             f"methods that cost the trained head less than a point, {best} gives most back: {back}. The trained head "
@@ -132,5 +132,5 @@ def _text(row: Mapping[str, Any], cell: str) -> str:
         return detectable + ("" if math.isnan(row["directions"]) else f"; {row['directions']:.0f}")
     if row["arm"] == PLAIN:
         return f"{row['score']:.3f}"
-    gain, low, high = (f"{row[name]:+z.1f}" for name in ("gain", "gain low", "gain high"))
-    return f"{gain}{'*' * (row['p'] <= 1 - LEVEL)} ({low} to {high})"
+    star = "*" * (row["p"] <= 1 - LEVEL)
+    return between(row["gain"], row["gain low"], row["gain high"], 1, "+", star)

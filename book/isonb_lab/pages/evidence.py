@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from isonb.runtime.told import between
 from isonb_lab.pages.values import Table, table
 from isonb_lab.statistics.seeds import student
 
@@ -144,7 +145,7 @@ def in_points(mean: float, low: float, high: float) -> str:
     >>> in_points(0.26, -0.51, 1.04), in_points(math.nan, math.nan, math.nan)
     ('+0.3 points (-0.5 to +1.0)', '–')
     """
-    return "–" if math.isnan(mean) else f"{mean:+.1f} points ({low:+.1f} to {high:+.1f})"
+    return "–" if math.isnan(mean) else between(mean, low, high, 1, "+", " points")
 
 
 def p_words(p: float) -> str:

@@ -91,6 +91,8 @@ def test_a_level_is_near_only_if_it_is_so_whichever_run_is_left_out():
     answers = [STUDY.hypotheses(STUDY.levels(item, "tokens"))[4] for item in (calm, lifted)]
     assert [answer.outcome for answer in answers] == ["contradicted", "open"]
     assert answers[1].why.startswith("0.65: no level near it")
+    table = STUDY.levels(lifted, "tokens").set_index("weight")
+    assert table.loc[-3, "times least"] == pytest.approx(0.35, rel=0.01)
 
 
 def test_what_the_head_reads_is_told_beside_what_was_moved():
