@@ -33,6 +33,8 @@ WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"
 SWEPT = re.compile(r"λ = (?P<weight>[^,]+)(, ζ = [^,]+)?")  # arms on all layers
 ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
 SINGLES = tuple(f"{WEAK_DOWN}, layer {layer}" for layer in (1, 4))
+COSREG_DOWN = f"{arms.COSREG} -1"  # of the paper's own cells; the other one, at 1, is named as everywhere
+OWN_SUITE = "SST-2, joint (tiny)"  # where the paper's own weights were run first
 ALIKE = 0.02  # two values of IsoScore* that count as alike
 ROUNDING = 1e-9
 SMALL = "figure_2"  # the study of small samples
@@ -49,6 +51,17 @@ def arm_of(settings: Settings) -> str | None:
     parts += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
     parts += [f"layer {layers}"] if layers != "all" else []
     return ", ".join(parts)
+
+
+def own_arm(settings: Settings) -> str | None:
+    """The arm of a run of the paper's own cells, CosReg at -1 apart from CosReg at 1.
+
+    Of minilm those at I-STAR's constant rate; the other papers' designs stand in the same grid.
+    """
+    if settings["model"] == "minilm" and settings.get("schedule") != "constant":
+        return None
+    arm = arm_of(settings)
+    return COSREG_DOWN if arm == arms.COSREG and float(settings["method.weight"]) < 0 else arm
 
 
 def lowers(settings: Settings) -> bool:
@@ -98,12 +111,13 @@ def weights_of(*sweeps: Sweep) -> list[str]:
 
 
 def correlation(study: Study, suite: str) -> Interval | None:
-    """Spearman's correlation of isotropy and score over the runs of a task with all arms of a sweep, else None.
+    """Spearman's correlation of isotropy and score over the runs of a task with all arms of its sweep, else None.
 
     The interval is the percentile one over runs; draws in which one side is constant have no correlation.
     """
     runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
-    swept = sweep(study).arms
+    planned = set(study.plan.loc[study.plan["suite"] == suite, "arm"])
+    swept = [arm for arm in sweep(study).arms if arm in planned or not planned] or [PLAIN]
     runs = runs[(runs["suite"] == suite) & runs["arm"].isin(swept)]
     one_sided = PLAIN in (swept[0], swept[-1])
     if one_sided or len(runs) < 4 or runs["arm"].nunique() < len(swept) or runs["score"].nunique() < 2:
@@ -380,13 +394,14 @@ def variant(settings: Settings) -> str:
     return f"{name}, without padding" if settings.get("group_by_length", True) else name
 
 
-# The paper's own weights, zetas and layers, as released: what ``own_cells_plan.md`` asks of ``tiny``.
+# The paper's own weights, zetas and layers, as released: what ``own_cells_plan.md`` asks of both encoders.
 PAPER_WEIGHTS = Design(
     name="istar_own",
     page="papers/istar",
-    recordings=arms.OWN_CELLS[:1],
-    arm=arm_of,
+    recordings=arms.OWN_CELLS,
+    arm=own_arm,
     suite=variant,
     size="full",
     grid=arms.OWN_CELLS[0],
+    more=((arms.OWN_CELLS[1], "full"),),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from isonb_lab.claims.treatment import Treatment
 
-from . import arms, isolayer, shrink_the_longest, softdecay
+from . import arms, isolayer, istar, shrink_the_longest, softdecay
 from .coverage import Axis, Item
 
 SIMILARITY = ("stsb_test", "sts12", "sts13", "sts14", "sts15", "sts16", "sickr")
@@ -52,9 +52,9 @@ UNTRAINED = _models(
     "albert/albert-base-v1",
     "FacebookAI/roberta-base",
 )
-SHRINK, ISTAR, SOFT, ISO = "shrink_the_longest", "istar", "softdecay", "isolayer"
+SHRINK, SOFT, ISO = "shrink_the_longest", "softdecay", "isolayer"
 BARS = (_tasks("mrpc", "cola"), TWO, Axis("settings", (True, False), "method.select", "bars"))
-SHRINK_PAGE, ISTAR_PAGE, SOFT_PAGE, ISO_PAGE = (f"papers/{name}" for name in (SHRINK, ISTAR, SOFT, ISO))
+SHRINK_PAGE, ISTAR_PAGE, SOFT_PAGE, ISO_PAGE = (f"papers/{name}" for name in (SHRINK, "istar", SOFT, ISO))
 ISTAR_MORE, SOFT_MORE = f"{ISTAR_PAGE}_more", f"{SOFT_PAGE}_more"
 NINE = _tasks("sst2", "sst5", "qnli", "rte", "mrpc", "qqp", "cola", "stsb", "squad")
 ALL_WEIGHTS = (-5, -3, -1, 0.5, 1, 3, 5)
@@ -134,8 +134,7 @@ ITEMS = (
         "Figure 4",
         "means with CosReg",
         *(_tasks("qnli"), BERTS, _weights(-1, 1)),
-        study=ISTAR,
-        arms=(arms.COSREG, "none"),
+        arms=(arms.COSREG, istar.COSREG_DOWN, "none"),
         treatment=SIGNS,
     ),
     _by_layer("Figure 5", "intrinsic dimension by layer", "sst2", "layer.end.cls.two_nn", -5, -3, 3, 5),

@@ -80,6 +80,7 @@ def test_a_new_option_and_a_new_measure_leave_every_study_as_it_is(tmp_path, stu
         with (tmp_path / name).open("a", encoding="utf-8") as file:
             file.write(text)
     env = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{tmp_path / 'book'}"}
+    env |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # as many threads as these tests: rounding is a cell, too
     run = [sys.executable, "-P", "-c", NEW + TELL]
     done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr

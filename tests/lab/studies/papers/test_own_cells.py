@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from isonb_lab.claims.verdicts import CONTRADICTED, NOT_TESTABLE, SUPPORTED
-from isonb_lab.papers import trained_runs
+from isonb_lab.papers import istar, trained_runs
 from isonb_lab.papers.studies import DESIGNS, load_study
 from isonb_lab.runs.publishing import publish
 from isonb_lab.runs.record import Record, write_record
@@ -37,12 +37,17 @@ def made_up(config):
 
 
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own_cells")
     for run in load_grid("own_cells_minilm", "full"):
         if run.config["seed"] in SEEDS:
             write_record(folder / "records", made_up(run.config))
     publish(folder / "records", folder, "own_cells_minilm", series=trained_runs.SERIES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def verdicts(folder):
     results = {}
     for number, name in CLAIMS.items():
         claims = tuple(claim for claim in DESIGNS[name].claims if claim.number == number)
@@ -74,3 +79,15 @@ def test_the_larger_encoder_of_claim_24_has_no_run_and_the_rest_is_judged(verdic
     *local, larger = (part for part in verdicts[24].predictions if part.prediction.treatment)
     assert [part.outcome for part in local] == [SUPPORTED, SUPPORTED]
     assert (larger.outcome, verdicts[24].decided) == (NOT_TESTABLE, False)
+
+
+def test_the_figures_of_istar_take_the_runs_of_its_own_recipe_alone(folder):
+    """Of the grid's plain runs on CoLA those at I-STAR's constant rate; CosReg at -1 is an arm of its own."""
+    study = load_study("istar_own", folder=folder)
+    minilm = study.recorded[study.recorded["model"] == "minilm"]
+    assert set(minilm["schedule"]) == {"constant"} and not minilm.duplicated(["suite", "arm", "seed"]).any()
+    of_qnli = minilm[minilm["suite"] == "QNLI"]
+    assert set(of_qnli["arm"]) == {"none", "λ = -1", "λ = +1", "CosReg", "CosReg -1"}
+    assert {f"λ = -1, layer {layer}" for layer in range(1, 7)} < set(minilm.loc[minilm["suite"] == "CoLA", "arm"])
+    assert istar.correlation(study, "STS-B").estimate < -0.9, "its six weights are all that is planned there"
+    assert istar.correlation(study, "CoLA") is None, "one weight has no correlation"
