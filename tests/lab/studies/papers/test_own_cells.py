@@ -85,7 +85,8 @@ def test_the_figures_of_istar_take_the_runs_of_its_own_recipe_alone(folder):
     """Of the grid's plain runs on CoLA those at I-STAR's constant rate; CosReg at -1 is an arm of its own."""
     study = load_study("istar_own", folder=folder)
     minilm = study.recorded[study.recorded["model"] == "minilm"]
-    assert set(minilm["schedule"]) == {"constant"} and not minilm.duplicated(["suite", "arm", "seed"]).any()
+    assert set(minilm["schedule"]) == {"constant"}
+    assert not minilm.duplicated(["suite", "arm", "seed"]).any()
     of_qnli = minilm[minilm["suite"] == "QNLI"]
     assert set(of_qnli["arm"]) == {"none", "λ = -1", "λ = +1", "CosReg", "CosReg -1"}
     assert {f"λ = -1, layer {layer}" for layer in range(1, 7)} < set(minilm.loc[minilm["suite"] == "CoLA", "arm"])
