@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pandas as pd
 import pytest
+import yaml
 
 from isonb_lab.papers import deployed
 from isonb_lab.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
@@ -14,6 +15,11 @@ from isonb_lab.runs.manifest import processor_kinds
 from isonb_lab.runs.recordings import recorded
 
 PLANS = sorted(EXPERIMENTS_FOLDER.glob("*_plan.md"))
+PLANNED = [  # recordings of a grid that names its plan
+    grid.stem
+    for grid in sorted(EXPERIMENTS_FOLDER.glob("*.yaml"))
+    if "\nplan: " in grid.read_text("utf-8") and (RECORDINGS_FOLDER / grid.stem).is_dir()
+]
 
 
 def git(*arguments):
@@ -21,17 +27,44 @@ def git(*arguments):
     return done.stdout if done.returncode == 0 else b""
 
 
+def digest_at(commit, grid):
+    """sha256 of a grid's plan as it was at a commit; None without that commit."""
+    plan = yaml.safe_load((EXPERIMENTS_FOLDER / f"{grid}.yaml").read_text("utf-8"))["plan"]
+    text = git("show", f"{commit}:./{plan}")
+    return hashlib.sha256(text).hexdigest() if text else None
+
+
 @pytest.fixture(scope="module")
 def citing():
-    """The runs of all recordings that cite a plan: its digest and when they started."""
+    """The runs of all recordings that cite a plan: its digest and when they started.
+
+    Those whose manifest lacks the digest cite the plan that their commit holds.
+    """
     results = []
     for path in sorted(RECORDINGS_FOLDER.glob("*/runs.parquet")):
-        runs = recorded(path.parent.name).runs
-        if "manifest.plan" in runs:
-            cell = f"{path.parent.name} " + runs["task"].astype(str) + runs["seed"].astype(str)
-            runs = runs.assign(kind=processor_kinds(runs), cell=cell)
-            results.append(runs[["manifest.plan", "manifest.started", "cell", "kind"]].dropna())
+        name = path.parent.name
+        runs = recorded(name).runs
+        if name not in PLANNED and "manifest.plan" not in runs:
+            continue
+        plans = runs.get("manifest.plan", pd.Series(index=runs.index, dtype=object))
+        commits = runs["manifest.code.commit"]
+        if name in PLANNED:
+            plans = plans.fillna(commits.map({one: digest_at(one, name) for one in commits[plans.isna()].unique()}))
+        runs = runs.assign(**{"manifest.plan": plans})
+        cell = f"{name} " + runs["task"].astype(str) + runs["seed"].astype(str)
+        runs = runs.assign(kind=processor_kinds(runs), cell=cell)
+        results.append(runs[["manifest.plan", "manifest.started", "cell", "kind"]].dropna())
     return pd.concat(results)
+
+
+def test_a_run_that_lacks_its_plan_is_told_with_its_commit():
+    """The recording's page has how many they are, and the commits that they were run at."""
+    for name in PLANNED:
+        runs = recorded(name).runs
+        lacking = runs[runs["manifest.plan"].isna()] if "manifest.plan" in runs else runs
+        page = (RECORDINGS_FOLDER / f"{name}.md").read_text("utf-8")
+        assert not len(lacking) or f"{len(lacking)} runs" in page
+        assert all(f"`{commit[:8]}`" in page for commit in lacking["manifest.code.commit"].unique())
 
 
 def test_every_run_cites_the_plan_or_what_it_was_before_a_change_that_is_listed(citing):
