@@ -73,10 +73,12 @@ def lost_cosine(measured: Mapping[Part, Runs]) -> str:
         best = harmless.idxmax()
         ends = (of_model.loc[(best, reader), ["gain", "gain low", "gain high"]] for reader in (COSINE, HEAD))
         back, head = (in_points(*some) for some in ends)
+        used, kept = (of_model.loc[(arm, COSINE), "directions"] for arm in (PLAIN, best))
         texts.append(
             f"Training on SST-2 takes the cosine of {part.model} from {before:.3f} to {after:.3f} (STS-B). Of the "
             f"methods that cost the trained head less than a point, {best} gives most back: {back}. The trained head "
-            f"gains {head}. No hypothesis asked this."
+            f"gains {head}. What the cosine reads has a participation ratio of {used:.0f} after plain training, and of "
+            f"{kept:.0f} with {best}. No hypothesis asked this."
         )
     return " ".join(texts)
 
