@@ -240,7 +240,7 @@ def test_what_training_takes_from_a_cosine_and_the_method_that_gives_most_back()
     text = figures.lost_cosine(study.parts(frame))
     assert text.startswith("Training on SST-2 takes the cosine of mpnet from 0.834 to 0.510 (STS-B).")
     assert "entropy gives most back: +3.0 points (+3.0 to +3.0)" in text
-    assert "a participation ratio of 10 after plain training, and of 30 with entropy" in text
+    assert "a participation ratio of 20 after plain training, and of 30 with entropy" in text
     assert not figures.lost_cosine(study.parts(frame[frame["seed"] == 1])), "one seed has no interval"
     frame[study.READERS[study.COSINE]] += 0.4
     assert not figures.lost_cosine(study.parts(frame)), "training took nothing"
