@@ -79,6 +79,7 @@ JUDGING = {
     9: lambda run, method: (
         run["task"] in ("rte", "stsb", "squad")
         and (method["name"], method.get("layers"), method.get("include_pads")) == ("istar", "all", True)
+        and method["zeta"] == 0.2
         and method["weight"] in (-5, -3, -1, 0.5, 1, 3, 5)
     ),
 }
