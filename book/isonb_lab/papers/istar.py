@@ -34,7 +34,6 @@ SWEPT = re.compile(r"λ = (?P<weight>[^,]+)(, ζ = [^,]+)?")  # arms on all laye
 ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
 SINGLES = tuple(f"{WEAK_DOWN}, layer {layer}" for layer in (1, 4))
 COSREG_DOWN = f"{arms.COSREG} -1"  # of the paper's own cells; the other one, at 1, is named as everywhere
-OWN_SUITE = "SST-2, joint (tiny)"  # where the paper's own weights were run first
 ALIKE = 0.02  # two values of IsoScore* that count as alike
 ROUNDING = 1e-9
 SMALL = "figure_2"  # the study of small samples

@@ -15,11 +15,10 @@ from isonb_lab.runs.manifest import processor_kinds
 from isonb_lab.runs.recordings import recorded
 
 PLANS = sorted(EXPERIMENTS_FOLDER.glob("*_plan.md"))
-PLANNED = [  # recordings of a grid that names its plan
-    grid.stem
-    for grid in sorted(EXPERIMENTS_FOLDER.glob("*.yaml"))
-    if "\nplan: " in grid.read_text("utf-8") and (RECORDINGS_FOLDER / grid.stem).is_dir()
-]
+GRIDS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in sorted(EXPERIMENTS_FOLDER.glob("*.yaml"))}
+PLANNED = {  # the plans of recorded grids
+    name: grid["plan"] for name, grid in GRIDS.items() if "plan" in grid and (RECORDINGS_FOLDER / name).is_dir()
+}
 
 
 def git(*arguments):
@@ -27,9 +26,8 @@ def git(*arguments):
     return done.stdout if done.returncode == 0 else b""
 
 
-def digest_at(commit, grid):
-    """sha256 of a grid's plan as it was at a commit; None without that commit."""
-    plan = yaml.safe_load((EXPERIMENTS_FOLDER / f"{grid}.yaml").read_text("utf-8"))["plan"]
+def digest_at(commit, plan):
+    """sha256 of a plan as it was at a commit; None without that commit."""
     text = git("show", f"{commit}:./{plan}")
     return hashlib.sha256(text).hexdigest() if text else None
 
@@ -49,7 +47,8 @@ def citing():
         plans = runs.get("manifest.plan", pd.Series(index=runs.index, dtype=object))
         commits = runs["manifest.code.commit"]
         if name in PLANNED:
-            plans = plans.fillna(commits.map({one: digest_at(one, name) for one in commits[plans.isna()].unique()}))
+            held = {commit: digest_at(commit, PLANNED[name]) for commit in commits[plans.isna()].unique()}
+            plans = plans.fillna(commits.map(held))
         runs = runs.assign(**{"manifest.plan": plans})
         cell = f"{name} " + runs["task"].astype(str) + runs["seed"].astype(str)
         runs = runs.assign(kind=processor_kinds(runs), cell=cell)
