@@ -53,7 +53,7 @@ models: $(STAMP)  ## fetch a language model and a sentence encoder (500 MB) into
 	@$(BIN)/python book/recipes/models/fetch_models.py $(MODELS)
 
 test: $(TOOLS)  ## run the tests (under 10 minutes on two cores)
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not slow"
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not slow and not timed"
 	@echo "All tests passed. Next: 'make book' to build the book, 'make slow' for the tests over ten seconds each."
 
 slow: $(TOOLS)  ## run the tests that take over ten seconds each: every chapter, two processes, whole sweeps
@@ -75,7 +75,8 @@ lint: $(TOOLS)  ## style, types and the chapters' own lint
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m isonb_lab.pages lint
 
-bench: $(TOOLS)  ## ratios against the other libraries, correctness beside each
+bench: $(TOOLS)  ## ratios against the other libraries, correctness beside each; each way that is chosen against the other
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -q -m timed tests
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m tests.benchmarks
 
 bench-gpu: $(TOOLS)  ## the same on a CUDA card

@@ -37,5 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Quick tests of the maths are units."""
     tests = Path(__file__).parent
     for item in items:
-        if item.path.parent in [tests / room for room in MATHS] and not item.get_closest_marker("slow"):
+        if item.path.parent in [tests / room for room in MATHS] and not any(
+            map(item.get_closest_marker, ("slow", "timed"))
+        ):
             item.add_marker("unit")

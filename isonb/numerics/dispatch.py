@@ -14,7 +14,7 @@ product          else                                                      a mat
 Neighbours of queries in a corpus (:mod:`isonb.numerics.queries`):
 
 ===============  ========================================================  =============================================
-differences      few queries, or some hundred dimensions                   every pair, compiled
+differences      few queries                                               every pair, compiled
 boxes            few dimensions, many points and queries                   scipy's kd-tree, certified
 product          else                                                      a matrix product, a tile at a time, certified
 plain            nothing can be compiled, or many neighbours               as above, as those of another label
@@ -48,8 +48,7 @@ BOXES = {1: 256, 2: 256, 3: 512, 4: 1024, 5: 4096}  # points from which a kd-tre
 TREES = {1: 3072, 2: 3072, 3: 3072, 4: 4096, 5: 6144}  # the same for a spanning tree
 SUBTRACTED = 100_000  # coordinates of a cloud up to which Prim subtracts as it goes
 QUERIED = 256  # queries from which boxes pay,
-COMPARED = 64  # and up to which differences do,
-SUBTRACTED_ROWS = range(192, 769)  # or any number of them in so many dimensions
+COMPARED = 64  # and up to which differences do
 WIDEST = 60  # neighbours that the compiled choice keeps
 MULTIPLIED = 128  # dimensions from which a product pays for a tree,
 MOST_MULTIPLIED = 768  # up to so many points
@@ -87,7 +86,7 @@ def query_algorithm(queries: Tensor, corpus: Tensor, k: int) -> Literal["differe
         return "plain"
     if m >= QUERIED and n >= BOXES.get(d, n + 1) and corpus.dtype == torch.float32 and _kd_trees():
         return "boxes"
-    return "differences" if m <= COMPARED or d <= 8 or d in SUBTRACTED_ROWS else "product"
+    return "differences" if m <= COMPARED or d <= 8 else "product"
 
 
 def tree_algorithm(x: Tensor) -> Literal["parallel", "differences", "product", "neighbours"]:

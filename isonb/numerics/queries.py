@@ -1,9 +1,8 @@
 """The rows of a corpus nearest to queries, exact, in one pass over the corpus and without a copy of it.
 
-Few queries are compared by differences in the type of the points, whose error is a share of each square; many, but in
-some hundred dimensions, by a matrix product about the middle of the corpus, a tile at a time. Differences in float64
-rank the candidates. A query whose last neighbour isn't nearer than the rounding of what was left out can tell is
-compared again with all rows.
+Few queries are compared by differences in the type of the points, whose error is a share of each square; many by a
+matrix product about the middle of the corpus, a tile at a time. Differences in float64 rank the candidates. A query
+whose last neighbour isn't nearer than the rounding of what was left out can tell is compared again with all rows.
 """
 
 from __future__ import annotations
