@@ -34,10 +34,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quick tests of the maths are units."""
+    """Quick tests of the maths are units; the slowest come first, so that no core waits for one of them at the end."""
     tests = Path(__file__).parent
     for item in items:
-        if item.path.parent in [tests / room for room in MATHS] and not any(
-            map(item.get_closest_marker, ("slow", "timed"))
-        ):
+        quick = not any(map(item.get_closest_marker, ("slow", "timed")))
+        if quick and item.path.parent in [tests / room for room in MATHS]:
             item.add_marker("unit")
+    items.sort(key=lambda item: -seconds(item.get_closest_marker("slow")))
+
+
+def seconds(slow: pytest.Mark | None) -> float:
+    return 0 if slow is None else slow.kwargs.get("seconds", 15)

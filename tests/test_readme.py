@@ -126,7 +126,7 @@ def test_the_training_lines_learn(tmp_path):
     assert log[-1]["isonb_penalty"] < log[0]["isonb_penalty"], "the negative weight lowers isotropy"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=130)
 def test_a_method_of_ones_own_gets_its_verdict_in_three_commands_and_in_ten_lines(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     method, grid, transcript, lines = blocks(EXPERIMENTS.read_text(encoding="utf-8"), "own")

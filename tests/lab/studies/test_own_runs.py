@@ -115,7 +115,7 @@ PAGES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=60)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_paper_page_reads_these_runs_and_runs_another_option(name, folder, tmp_path, monkeypatch):
     usual, _ = executed(f"papers/{name}", tmp_path, monkeypatch, **SMALL)
