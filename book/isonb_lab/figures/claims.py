@@ -30,6 +30,7 @@ OUTCOME_SHAPES = dict.fromkeys(OUTCOME_COLORS, "square") | {"depends": "cross", 
 OUTCOME_SHAPES |= dict.fromkeys(("supported", "seen here"), "circle")
 OUTCOME_SHAPES |= dict.fromkeys(("contradicted", "not seen here"), "triangle-down")
 TELLING = ("supported", "contradicted", "seen here", "not seen here", "inconclusive")
+STEP = 13  # pixels from mark to mark
 ACROSS = 12  # marks side by side: with the statements they fill a page's column, and a phone still shows them
 LETTERS = 36  # of a statement in one line
 STATEMENT = 262  # pixels that so many letters need in a wide font
@@ -81,12 +82,12 @@ def slots(parts: Sequence[str], across: int = ACROSS) -> list[tuple[float, int]]
     return results
 
 
-def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) -> Any:
+def claims_map(cells: pd.DataFrame, *, papers: Iterable[str]) -> Any:
     """The map: columns paper, page, claim, statement, kind, verdict, words, remark, what, cell and the numbers of it.
 
     The numbers: n, mean, low, high, visible, outcome and reason; None or NaN where there are none. A claim is judged on
     "runs"; marks of an "identity" or of "printed" numbers are hollow, since they are no evidence about a method. Left
-    of the marks stands the verdict, larger. ``step``: pixels from mark to mark.
+    of the marks stands the verdict, larger.
 
     >>> row = {"paper": "A paper", "page": "papers/a_paper", "claim": 1, "statement": "It gains", "kind": "runs"}
     >>> row |= {"verdict": "supported", "words": "supported", "remark": "", "what": "score", "cell": "CoLA"}
@@ -95,8 +96,8 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
     >>> [layer["mark"]["type"] for layer in chart.to_dict()["layer"]]
     ['text', 'text', 'point', 'point', 'point', 'point']
     """
-    heads, texts, verdicts, marks, height = _laid_out(cells, list(papers), step)
-    width = STATEMENT + round((ACROSS + 2.5) * step)
+    heads, texts, verdicts, marks, height = _laid_out(cells, list(papers))
+    width = STATEMENT + round((ACROSS + 2.5) * STEP)
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
     outcomes = list(OUTCOME_COLORS)
@@ -120,10 +121,10 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
     return alt.layer(
         label(heads, fontSize=13, fontWeight=600),
         label(texts, fontSize=12, lineHeight=LINE, cursor="pointer").encode(href="href:N"),  # larger than a mark to tap
-        dots(verdicts, 1.1 * step**2, VERDICT_TIPS, runs, True),
-        dots(verdicts, 1.0 * step**2, VERDICT_TIPS, aside, False),
-        dots(marks, 0.55 * step**2, CELL_TIPS, runs, True),
-        dots(marks, 0.5 * step**2, CELL_TIPS, aside, False),
+        dots(verdicts, 1.1 * STEP**2, VERDICT_TIPS, runs, True),
+        dots(verdicts, 1.0 * STEP**2, VERDICT_TIPS, aside, False),
+        dots(marks, 0.55 * STEP**2, CELL_TIPS, runs, True),
+        dots(marks, 0.5 * STEP**2, CELL_TIPS, aside, False),
         usermeta={"keepsWidth": True},  # on a phone it gets smaller, not narrower: words would meet marks
     )
 
@@ -143,7 +144,7 @@ def _lines(statement: str) -> list[str]:
 
 
 def _laid_out(
-    cells: pd.DataFrame, papers: Sequence[str], step: int
+    cells: pd.DataFrame, papers: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, float]:
     """What stands where, in pixels: names of papers, statements, verdicts, marks; and the height of it all."""
     heads, texts, verdicts, marks = [], [], [], []
@@ -160,12 +161,12 @@ def _laid_out(
             same = {"claim": name, "kind": first["kind"], "href": claims_href(first["page"])}
             texts.append(same | {"text": "\n".join(lines), "x": 0, "y": y})
             middle = y + LINE / 2
-            verdicts.append(same | _verdict(part) | {"x": STATEMENT + 0.5 * step, "y": middle})
+            verdicts.append(same | _verdict(part) | {"x": STATEMENT + 0.5 * STEP, "y": middle})
             marks += [
-                same | _cell(row) | {"x": STATEMENT + (2.5 + column) * step, "y": middle + line * step}
+                same | _cell(row) | {"x": STATEMENT + (2.5 + column) * STEP, "y": middle + line * STEP}
                 for row, (column, line) in zip(part.to_dict("records"), places, strict=True)
             ]
-            y += max(len(lines) * LINE, (places[-1][1] + 1) * step) + GAP
+            y += max(len(lines) * LINE, (places[-1][1] + 1) * STEP) + GAP
     return pd.DataFrame(heads), pd.DataFrame(texts), pd.DataFrame(verdicts), pd.DataFrame(marks), y
 
 

@@ -15,6 +15,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from isonb.errors import InputError, fail
 from isonb_lab.pages.charts import CLOUD, GREY, OKABE_ITO, dash
 from isonb_lab.pages.charts.comparisons import ZERO
 from isonb_lab.pages.evidence import joined
@@ -56,11 +57,19 @@ class Bench:
 
 
 def load(path: Path = RECORD) -> Bench:
-    """A published record."""
-    record = json.loads(path.read_text(encoding="utf-8"))
-    # a card has no readings
-    rows, memory, readings = (pd.DataFrame(record.pop(name, [])) for name in ("rows", "memory", "readings"))
-    return Bench(rows, memory, readings, record)
+    """A whole record; raises :class:`~isonb.errors.InputError` for any other file."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        parts = [pd.DataFrame(record.pop(name, [])) for name in ("rows", "memory", "readings")]
+        card = record["accelerator"] is not None  # which has no readings
+        whole = len(parts[0]) > 0 and (card or all(map(len, parts)))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        whole, got = False, f"{type(error).__name__}: {error}"
+    else:
+        got = f"{path}, of which parts are empty"
+    if not whole:
+        fail(InputError, "the record must be a whole one", got, "Run `make bench` and name _build/bench.json.")
+    return Bench(parts[0], parts[1], parts[2], record)
 
 
 def furthest(bench: Bench) -> pd.DataFrame:

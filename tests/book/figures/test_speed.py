@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from isonb.errors import InputError
 from isonb_lab.figures import speed
 
 
@@ -84,3 +85,14 @@ def test_of_a_row_behind_the_pieces_are_told_with_the_ratio_of_those_needed(tmp_
     assert second["share of each piece"] == "product 50%, choice 20%, the rest 30%"
     assert speed.goals(bench)[0]["what takes longest"] == "product, 50%"
     assert "The worst of them is score (0.25)." in speed.answer(bench)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"rows": [], "accelerator": null}', '{"rows": [{}], "accelerator": null}']
+)
+def test_only_a_whole_record_is_read(tmp_path, text):
+    path = tmp_path / "bench.json"
+    if text:
+        path.write_text(text)
+    with pytest.raises(InputError, match="make bench"):
+        speed.load(path)

@@ -144,10 +144,12 @@ RESULTS = {  # parameters of a page, and what it then says
         {"encoder": own_runs.BERT, "n-plain": "6", "minilm-above": ABOVE, "our-whitening": "–"}
         | {"claim-26": "inconclusive", "claim-27": "contradicted"},
     ),
+    "results/claims": ({}, {"n-runs": "48", "n-seeds": "3", "encoders": own_runs.BERT}),
+    "results/ledger": ({}, {"n-runs": "48", "n-behind": "48", "n-beside": "0"}),
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_page_of_results_is_of_these_runs(name, folder, tmp_path, monkeypatch):
     parameters, values = RESULTS[name]
