@@ -74,12 +74,12 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool = True) -> str:
-    """The mean, Student's 95% interval and the number of values; one value alone without an interval; a dash for none.
+    """The mean, Student's 95% interval and the number of values; one value alone says so; a dash for none.
 
     ``sign="+"`` shows the sign of a difference; ``digits`` are those of a mean whose error says none.
 
-    >>> spread([0.5, 0.6, 0.7]), spread([0.25], 2, "+"), spread([])
-    ('0.60 (0.35 to 0.85), n = 3', '+0.25, n = 1', '–')
+    >>> spread([0.5, 0.6, 0.7]), spread([0.25], 2, "+"), spread([0.25], count=False), spread([])
+    ('0.60 (0.35 to 0.85), n = 3', '+0.25, n = 1', '0.250 (n = 1)', '–')
     >>> spread([2e-5, 3e-5, 4e-5], sign="+", count=False), spread([0, 0], sign="+", count=False)
     ('+0.000030 (+0.000005 to +0.000055)', '0.000 (0.000 to 0.000)')
     """
@@ -89,7 +89,7 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     mean, half = sum(numbers) / len(numbers), half_width(numbers)
     number = f", n = {len(numbers)}" if count else ""
     if len(numbers) == 1:
-        return _signed(mean, digits, sign) + number
+        return _signed(mean, digits, sign) + (number or " (n = 1)")
     half = 0.0 if len(set(numbers)) == 1 else half
     return with_interval(mean, mean - half, mean + half, sign, digits) + number
 
