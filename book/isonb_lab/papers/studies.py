@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -82,15 +83,25 @@ def load_study(
         RecordedError: for a recording that can't be read.
     """
     design = design_of(study) if isinstance(study, str) else study
+    if not live and folder is None and not str(runs) and DESIGNS.get(design.name) is design:
+        return _study_of_the_book(design.name)
     others = {name: load_study(name, folder=folder, runs=runs) for name in sorted(design.others)}
     if str(runs):
         return study_of_runs(design, runs, live=live, others=others)
     return Study.load(design, live=live, folder=folder, others=others)
 
 
-def unused_runs(folder: Path = FOLDER) -> dict[str, list[str]]:
+@functools.cache
+def _study_of_the_book(name: str) -> Study:
+    """A study on the book's own recordings: each is read once, however many others refer to it."""
+    design = DESIGNS[name]
+    return Study.load(design, others={other: load_study(other) for other in sorted(design.others)})
+
+
+def unused_runs(folder: Path | None = None) -> dict[str, list[str]]:
     """The recorded rows that no design takes: run ids by recording, only of recordings that have some."""
-    used = {run for design in every_design() for run in Study.load(design, folder=folder).recorded["run_id"]}
-    names = sorted(path.parent.name for path in folder.glob("*/runs.parquet"))
+    studies = (Study.load(one, folder=folder) if folder else load_study(one) for one in every_design())
+    used = {run for study in studies for run in study.recorded["run_id"]}
+    names = sorted(path.parent.name for path in (folder or FOLDER).glob("*/runs.parquet"))
     unused = {name: sorted(set(recorded(name, folder).runs["run_id"]) - used) for name in names}
     return {name: runs for name, runs in unused.items() if runs}

@@ -109,7 +109,7 @@ def test_a_recorded_row_that_goes_is_told_by_name(tmp_path, studies):
     assert (before, after) == ("3 of 3", "2 of 3")
 
 
-def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
+def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path, monkeypatch):
     """One run on all rows of CoLA, and what is left of an earlier head to head with other rows and rates.
 
     Its STS-B at rate 2e-4 is read where failed runs are counted, and doses by studies of their own.
@@ -129,6 +129,7 @@ def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
     folder = copied(
         tmp_path, "istar_doses", lambda runs: runs.assign(epochs=runs["epochs"].mask(runs["run_id"] == changed, 99))
     )
+    monkeypatch.setattr("isonb_lab.papers.studies.every_design", lambda: [design_of("istar_doses")])
     assert unused_runs(folder)["istar_doses"] == [changed]
 
 
