@@ -8,7 +8,7 @@ these settings is evidence as soon as it is there.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pandas as pd
@@ -17,6 +17,7 @@ from isonb_lab.claims.design import Settings, task_name
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.claims.verdicts import Value, Values, by_detail
+from isonb_lab.runs.settings import FinetuneSettings
 
 # What a run is watched by, and what a study adds to it: no settings of training.
 WATCHED = ("seed", "cloud_examples", "track_every", "experiment")
@@ -141,6 +142,7 @@ def in_short(column: str, value: Any) -> str:
         return f"{name} {'none' if value is None else value}"
 
 
+USUAL = {option.name: option.default for option in fields(FinetuneSettings)}
 SWITCHES = {
     "method.include_pads": {True: "padding counted", False: "padding left out"},
     "method.select": {True: "selected bars", False: "all bars"},
@@ -165,13 +167,15 @@ def distinguished(names: Sequence[str], settings: Sequence[Settings], groups: Se
 
     >>> distinguished(["none", "none"], [{"head": "pooler"}, {"head": "linear"}], [0, 0])
     ['none, head pooler', 'none, head linear']
+    >>> distinguished(["none", "none"], [{"pooling": "cls"}, {}], [0, 0])  # the default of a run older than the option
+    ['none', 'none']
     """
     members: dict[Hashable, list[Settings]] = {}
     for group, item in zip(groups, settings, strict=True):
         members.setdefault(group, []).append(item)
     columns = {group: _differing(some) for group, some in members.items()}
     return [
-        ", ".join([name, *(in_short(column, item.get(column)) for column in columns[group])])
+        ", ".join([name, *(in_short(column, _value(item, column)) for column in columns[group])])
         for name, item, group in zip(names, settings, groups, strict=True)
     ]
 
@@ -179,7 +183,12 @@ def distinguished(names: Sequence[str], settings: Sequence[Settings], groups: Se
 def _differing(settings: Sequence[Settings]) -> list[str]:
     """The columns in which some settings differ."""
     columns = sorted({column for item in settings for column in item})
-    return [column for column in columns if len({canonical(item.get(column)) for item in settings}) > 1]
+    return [column for column in columns if len({canonical(_value(item, column)) for item in settings}) > 1]
+
+
+def _value(settings: Settings, column: str) -> Any:
+    """A setting; an option that a run is older than had its default there."""
+    return settings.get(column, USUAL.get(column))
 
 
 def options(settings: Settings) -> dict[str, Any]:
