@@ -8,7 +8,7 @@ these settings is evidence as soon as it is there.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -17,7 +17,6 @@ from isonb_lab.claims.design import Settings, task_name
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.claims.verdicts import Value, Values, by_detail
-from isonb_lab.runs.settings import FinetuneSettings
 
 # What a run is watched by, and what a study adds to it: no settings of training.
 WATCHED = ("seed", "cloud_examples", "track_every", "experiment")
@@ -142,7 +141,7 @@ def in_short(column: str, value: Any) -> str:
         return f"{name} {'none' if value is None else value}"
 
 
-USUAL = {option.name: option.default for option in fields(FinetuneSettings)}
+BEFORE = {"pooling": "cls", "readers": False}  # what runs were made with before there was an option
 SWITCHES = {
     "method.include_pads": {True: "padding counted", False: "padding left out"},
     "method.select": {True: "selected bars", False: "all bars"},
@@ -167,7 +166,7 @@ def distinguished(names: Sequence[str], settings: Sequence[Settings], groups: Se
 
     >>> distinguished(["none", "none"], [{"head": "pooler"}, {"head": "linear"}], [0, 0])
     ['none, head pooler', 'none, head linear']
-    >>> distinguished(["none", "none"], [{"pooling": "cls"}, {}], [0, 0])  # the default of a run older than the option
+    >>> distinguished(["none", "none"], [{"pooling": "cls"}, {}], [0, 0])  # a run older than the option
     ['none', 'none']
     """
     members: dict[Hashable, list[Settings]] = {}
@@ -187,8 +186,7 @@ def _differing(settings: Sequence[Settings]) -> list[str]:
 
 
 def _value(settings: Settings, column: str) -> Any:
-    """A setting; an option that a run is older than had its default there."""
-    return settings.get(column, USUAL.get(column))
+    return settings.get(column, BEFORE.get(column))
 
 
 def options(settings: Settings) -> dict[str, Any]:
