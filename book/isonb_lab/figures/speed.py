@@ -58,18 +58,16 @@ class Bench:
 
 def load(path: Path = RECORD) -> Bench:
     """A whole record; raises :class:`~isonb.errors.InputError` for any other file."""
+    must, fix = "the record must be a whole one", "Run `make bench` and name _build/bench.json."
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        parts = [pd.DataFrame(record.pop(name, [])) for name in ("rows", "memory", "readings")]
-        card = record["accelerator"] is not None  # which has no readings
-        whole = len(parts[0]) > 0 and (card or all(map(len, parts)))
+        rows, memory, readings = (pd.DataFrame(record.pop(name, [])) for name in ("rows", "memory", "readings"))
+        card = record["accelerator"] is not None
     except (OSError, ValueError, TypeError, KeyError) as error:
-        whole, got = False, f"{type(error).__name__}: {error}"
-    else:
-        got = f"{path}, of which parts are empty"
-    if not whole:
-        fail(InputError, "the record must be a whole one", got, "Run `make bench` and name _build/bench.json.")
-    return Bench(parts[0], parts[1], parts[2], record)
+        fail(InputError, must, f"{type(error).__name__}: {error}", fix)
+    if rows.empty or not card and (memory.empty or readings.empty):  # a card has no readings
+        fail(InputError, must, f"{path}, of which parts are empty", fix)
+    return Bench(rows, memory, readings, record)
 
 
 def furthest(bench: Bench) -> pd.DataFrame:
@@ -338,8 +336,8 @@ def slopes(bench: Bench, along: str = "n") -> list[dict[str, Any]]:
     return result
 
 
-def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
-    """At most ``most`` goals: those missed first, the furthest on top, then those reached by the least."""
+def goals(bench: Bench) -> list[dict[str, str]]:
+    """At most twelve goals: those missed first, the furthest on top, then those reached by the least."""
     return [
         aims(row)
         | {
@@ -347,7 +345,7 @@ def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
             "what takes longest": largest(row) if row["verdict"] == "missed" else "–",
             "largest error": f"{row['error']:.0e}" if row["error"] else "0",
         }
-        for row in furthest(bench).head(most).to_dict("records")
+        for row in furthest(bench).head(12).to_dict("records")
     ]
 
 
