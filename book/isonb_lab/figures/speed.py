@@ -65,7 +65,7 @@ def load(path: Path = RECORD) -> Bench:
         card = record["accelerator"] is not None
     except (OSError, ValueError, TypeError, KeyError) as error:
         fail(InputError, must, f"{type(error).__name__}: {error}", fix)
-    if rows.empty or not card and (memory.empty or readings.empty):  # a card has no readings
+    if rows.empty or (not card and (memory.empty or readings.empty)):  # a card has no readings
         fail(InputError, must, f"{path}, of which parts are empty", fix)
     return Bench(rows, memory, readings, record)
 
