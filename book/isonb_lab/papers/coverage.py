@@ -126,9 +126,9 @@ def is_whole(found: Sequence[Counted]) -> bool:
 
 
 def _of_method(axis: Axis, item: Item, runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of the item's method, where an axis is an option of it: another method's weight is another thing."""
-    option = axis.column.startswith("method.") and axis.column != "method.name"
-    return runs[runs["method.name"] == item.treatment.method] if option and item.treatment else runs
+    """The runs of the item's method, where an axis is an option or a task: another method's don't fill the item."""
+    of_method = axis.name in ("tasks", "settings") and axis.column != "method.name"
+    return runs[runs["method.name"] == item.treatment.method] if of_method and item.treatment else runs
 
 
 def _of(axis: Axis) -> int:
