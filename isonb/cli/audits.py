@@ -206,7 +206,7 @@ def _table(path: Path) -> Any:
 
 def _texts(path: Path, column: str | None, word: str) -> list[str]:
     table = _table(path)
-    texts = [field.name for field in table.schema if "string" in str(field.type)]
+    texts = [field.name for field in table.schema if _is_text(field.type)]
     candidates = [name for name in TEXT if name in texts] or texts
     name = candidates[0] if column is None and (len(candidates) == 1 or candidates[:1] == ["text"]) else column
     if name not in texts:
@@ -215,21 +215,30 @@ def _texts(path: Path, column: str | None, word: str) -> list[str]:
     return ["" if text is None else text for text in table.column(name).to_pylist()]
 
 
-def read_pairs(path: str | Path, rows: bool) -> tuple[list[Any], list[Any], list[float]]:
-    """Labelled pairs of a table: text1, text2 (or sentence1, sentence2) and label; with ``rows``: row1, row2, label.
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types  # type: ignore[import-untyped,unused-ignore]
 
-    Raises an :class:`~isonb.errors.InputError` for other columns and values.
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return any(check(kind) for check in (types.is_string, types.is_large_string, types.is_string_view))
+
+
+def read_pairs(path: str | Path, rows: bool) -> tuple[list[Any], list[Any], list[float]]:
+    """Labelled pairs of a table: text1, text2 (or sentence1, sentence2) and label (or score).
+
+    With ``rows``: row1, row2 and label (or score). Raises an :class:`~isonb.errors.InputError` for other values and
+    columns, and for columns of which both may be meant.
     """
     path = Path(path)
     table = _table(path)
     names = table.column_names
-    sides = next((pair for pair in SIDES if set(pair) <= set(names) and (pair[0] == "row1") == rows), None)
-    label = next((name for name in LABELS if name in names), None)
-    if sides is None or label is None:
-        required = "row1, row2 and label" if rows else "text1, text2 and label"
-        fail(AuditError, f"{path.name} must have the columns {required}", ", ".join(names), "Rename its columns.")
-    first, second = (_floats(table, path, name) if rows else table.column(name).to_pylist() for name in sides)
-    return first, second, _floats(table, path, label)
+    sides = [pair for pair in SIDES if set(pair) <= set(names) and (pair[0] == "row1") == rows]
+    labels = [name for name in LABELS if name in names]
+    if len(sides) != 1 or len(labels) != 1:
+        required = "row1, row2" if rows else "text1, text2 (or sentence1, sentence2)"
+        must = f"{path.name} must have the columns {required} and label (or score), not both"
+        fail(AuditError, must, ", ".join(names), "Rename or drop some.")
+    first, second = (_floats(table, path, name) if rows else table.column(name).to_pylist() for name in sides[0])
+    return first, second, _floats(table, path, labels[0])
 
 
 def _floats(table: Any, path: Path, name: str) -> list[float]:

@@ -46,7 +46,7 @@ def _separated(path: Path) -> Any:
     text = path.read_bytes().decode("utf-8-sig")
     if not text.strip():
         return Table.from_pydict({})
-    header, tabbed = text.partition("\n")[0], path.suffix.lower() == ".tsv"
+    header, tabbed = text.lstrip("\r\n ").partition("\n")[0], path.suffix.lower() == ".tsv"
     plain = tabbed and len({line.count("\t") for line in text.split("\n") if line.strip()}) == 1
     mark = "\t" if tabbed else max(",;\t", key=header.count)  # the first of equally common ones
     options: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False}

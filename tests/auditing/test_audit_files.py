@@ -46,6 +46,18 @@ def test_every_kind_of_file_gives_the_same_texts(here, suffix):
 def test_windows_lines_marks_and_empty_lines(here):
     (here / "t.txt").write_bytes("\ufeffone\r\n\r\ntwo\r\n".encode())
     assert read_texts("t.txt") == ["one", "", "two"]
+    (here / "t.csv").write_text("\n\ntext;note\na, b;c\n")
+    assert read_texts("t.csv") == ["a, b"]
+
+
+@pytest.mark.parametrize("more", [["score"], ["sentence1", "sentence2"]])
+def test_columns_of_pairs_that_may_both_be_meant_are_asked_about(here, more):
+    pairs = pd.DataFrame({name: ["1"] for name in ("text1", "text2", "label", *more)})
+    pairs.to_csv("pairs.csv", index=False)
+    with pytest.raises(InputError, match=r"text1, text2 .* and label \(or score\), not both; got text1"):
+        read_pairs("pairs.csv", rows=False)
+    pairs.drop(columns=more).to_csv("pairs.csv", index=False)
+    assert read_pairs("pairs.csv", rows=False) == (["1"], ["1"], [1.0])
 
 
 def test_a_column_is_named_or_the_only_one(here):
@@ -54,6 +66,10 @@ def test_a_column_is_named_or_the_only_one(here):
     assert read_texts("two.parquet", "body") == ["b", "", "c"]
     frame[["title"]].to_csv("one.csv", index=False)
     assert read_texts("one.csv") == ["a"] * 3
+    frame.assign(title=pd.Categorical(frame.title), text=[["a"]] * 3).drop(columns="body").to_parquet("lists.parquet")
+    assert read_texts("lists.parquet") == ["a"] * 3
+    with pytest.raises(InputError, match="--column must name a column of text"):
+        read_texts("lists.parquet", "text")
     for column in (None, "nothing"):
         with pytest.raises(InputError, match="--column must name a column of text"):
             read_texts("two.parquet", column)
@@ -126,7 +142,7 @@ BAD = {
         (["--texts", "mixed.txt"], "byte 0xe9 in line 2"),
         (["--texts", "torn.jsonl"], "line 2"),
         (["--texts", "other.csv"], "--column"),
-        (["--texts", "good.txt", "--pairs", "other.csv"], "text1, text2 and label"),
+        (["--texts", "good.txt", "--pairs", "other.csv"], "text1, text2 (or sentence1, sentence2) and label"),
         (["--texts", "good.txt", "--pairs", "words.csv"], "'yes'"),
         (["--texts", "good.txt", "--pairs", "nothing.csv"], "no file"),
         (["--texts", "good.txt", "--pool", "max"], "pool must be"),

@@ -27,6 +27,7 @@ IDS = [f"doc{i}" for i in range(N)]
 ROWS = X.tolist()
 CELLS = [json.dumps([round(v, 4) for v in row]) for row in ROWS]
 LATE = np.concatenate([np.full((5000, D), np.nan, "f4"), X[:1]])
+LETTERS = "abcdefghijklmnop"
 NAMES = [f"dim_{i}" for i in range(D)]  # sorted, dim_10 stands before dim_2
 
 
@@ -83,6 +84,15 @@ def folders(path):
         np.save(path / f"part-{i}/x.npy", X[5 * i : 5 * i + 5])
 
 
+def tables(*frames, header=True):
+    def make(path):
+        path.mkdir()
+        for i, frame in enumerate(frames):
+            frame.to_csv(path / f"{i}.csv", index=False, header=header or i == 0)
+
+    return make
+
+
 def splits(path):
     data = datasets.Dataset.from_dict({"embedding": ROWS})
     datasets.DatasetDict({"train": data, "test": data.select(range(30))}).save_to_disk(path)
@@ -116,6 +126,11 @@ READ = {
     "datasets with splits": ("set", splits, "train.embedding", X),
     "word2vec binary": ("a.bin", word2vec_binary),
     "GloVe": ("a.txt", phrase([". . .", "7", "naïve", *IDS[3:]])),  # words with blanks, words that are numbers
+    "word2vec text of Windows": ("a.vec", phrase(IDS, f"\ufeff{N} {D}\n")),
+    "points of two dimensions": ("a.txt", lambda p: np.savetxt(p, X[:, :2]), None, X[:, :2]),
+    "blank lines above a header": ("a.csv", text("\n \n" + wide().to_csv(index=False))),
+    "blank lines above aligned numbers": ("a.csv", text("\n \n" + wide().to_csv(index=False).replace(",", "  "))),
+    "a table that was split": ("cs", tables(wide([*LETTERS])[:30], wide([*LETTERS])[30:], header=False)),
     "aligned numbers": ("a.txt", lambda p: np.savetxt(p, X, fmt="%10.4f")),
     "folder of npy shards": ("shards", shards),
     "folder of folders": ("shards", folders),
@@ -160,6 +175,16 @@ def folder_of(*names):
     return make
 
 
+def numbered(path):
+    path.mkdir()
+    for i, step in enumerate((1, -1)):
+        wide([*map(str, range(D))]).iloc[:, ::step].to_parquet(path / f"{i}.parquet")
+
+
+def twice():
+    return pa.Table.from_arrays([pa.array(column) for column in X.T[:3]], names=["a", "a", "b"])
+
+
 def mixed(path):
     shards(path)
     pq.write_table(listed(), path / "metadata.parquet")
@@ -176,6 +201,19 @@ REFUSED = {
     "two columns": ("a.parquet", parquet(pa.table({"title": ROWS, "body": ROWS})), "title: list"),
     "a table of texts": ("a.csv", text("text,label\nhello,1\nyou,0\n"), "text: text"),
     "shards of two kinds": ("mixed", mixed, "12 .npy, 1 .parquet"),
+    "shards in two orders": (
+        "cs",
+        tables(wide([*LETTERS]), wide([*LETTERS])[sorted(LETTERS)[::-1]]),
+        "a in 0.csv and p",
+    ),
+    "shards of numbered columns in two orders": ("cs", numbered, "0 in 0.parquet and 15 in 1.parquet"),
+    "shards with a gap each": (
+        "cs",
+        tables(wide().drop(columns="dim_3"), wide().drop(columns="dim_4")),
+        "dim_4 in 0.csv",
+    ),
+    "a column of a table twice": ("a.csv", text("a,a,b\n0.5,1.5,2.5\n"), "must have each name once; got 'a' twice"),
+    "a column of parquet twice": ("a.parquet", parquet(twice), "must have each name once; got 'a' twice"),
     "an empty folder": ("nothing", folder_of(), "nothing"),
     "no file": ("none.npy", lambda p: None, "no file"),
     "the folder of a model": ("m", folder_of("config.json"), "--texts"),
@@ -218,6 +256,7 @@ def stored():
         "text without brackets": [cell.strip("[]") for cell in CELLS],
         "scipy coo": scipy.sparse.coo_array(X),
         "torch coo": torch.from_numpy(X).to_sparse(),
+        "stream": datasets.IterableDataset.from_generator(lambda: ({"id": 1, "v": row} for row in ROWS)),
         "objects": np.array([*ROWS, None], dtype=object)[:-1],
     }
 
@@ -246,6 +285,15 @@ def test_masked_numbers_are_missing():
         ({"a": {"v": X, "id": [1, 2]}, "b": {"v": X, "id": [1, 2]}}, "a.v: float32"),
         ([[1.0, 2.0], [1.0]], "1 of length 1, the first in row 1"),
         (pd.DataFrame({"text": IDS}), "text: "),
+        (pd.DataFrame(X[:, :3], columns=["a", "a", "b"]), "Duplicate column names found"),
+        (pd.DataFrame.sparse.from_spmatrix(scipy.sparse.csr_array(X)), "Sparse pandas data"),
+        (pd.DataFrame(X * 1j), "Arrow can hold, each of one type and with a name of its own; got"),
+        (pd.Categorical(IDS), "Arrow can hold"),
+        (twice(), "must have each name once; got 'a' twice"),
+        ({1: ROWS[0], "1": ROWS[1], "2": ROWS[2]}, "must have each name once; got '1' twice"),
+        ([[]], "got missing values alone"),
+        ({"a": [[[]]]}, "got a.[0]: missing values alone"),
+        (datasets.IterableDataset.from_generator(lambda: iter(())), "got nothing"),
         (["good morning"] * N, "must hold vectors, one a row; got text"),
     ],
 )
@@ -300,7 +348,7 @@ def test_more_than_two_to_the_thirty_one_numbers(tmp_path):
 # What a report says was read, of these files and objects.
 SAID = {
     "columns": (
-        lambda p: wide([*"abcdefghijklmnop"], id=range(N)),
+        lambda p: wide([*LETTERS], id=range(N)),
         "60 x 16 from vectors, columns a to p; id left out",
     ),
     "a column": (lambda p: listed(text=IDS), "60 x 16 from vectors, column vector; id, text left out"),

@@ -13,8 +13,8 @@ import pandas as pd
 
 from isonb_lab.claims import verdicts
 from isonb_lab.claims.design import PLAIN, Design
-from isonb_lab.claims.table import PlannedCell, lead, long_tables, plan_of, settings_of_rows
-from isonb_lab.claims.treated_runs import setting_in_words, treated_runs
+from isonb_lab.claims.table import PlannedCell, at_baseline, lead, long_tables, plan_of, settings_of_rows
+from isonb_lab.claims.treated_runs import setting_in_words, trained_alike, treated_runs
 from isonb_lab.claims.verdicts import (
     JudgedCell,
     Judgement,
@@ -321,8 +321,17 @@ class Study:
         suite = self.suite_of(cell)
         if broken := [arm for arm in prediction.arms if (arm, suite) in self.no_setting]:
             return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
-        why = self.unlearned(suite)
+        why = self.unlearned(suite) or self._untaught(prediction, suite)
         return JudgedCell(cell, verdicts.NOT_TESTABLE, why) if why else None
+
+    def _untaught(self, prediction: Prediction, suite: str) -> Reason | None:
+        """Why a prediction with a treatment decides nothing on a suite: plain training, as the treated runs were
+        trained, ended at the majority baseline in half of its runs or more. Runs of another recipe may have learned.
+        """
+        if prediction.treatment is None:
+            return None
+        runs = trained_alike(self.runs[self.runs["suite"] == suite], prediction.treatment)
+        return Reason.UNTAUGHT if len(runs) and at_baseline(runs).mean() >= 0.5 else None
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame

@@ -206,12 +206,22 @@ def row_error(metric: str, score: float, rows: int) -> float:
     return math.sqrt(max(score * (1 - score), 0.0) / rows)
 
 
+def at_baseline(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Which runs of one task haven't learned it: their score isn't above the majority baseline by more than 1.96 of the
+    baseline's :func:`row_error`. So far the rows alone can carry a model that answers the same for every example.
+
+    Columns: ``score``, ``majority``, ``metric``, ``rows``. Of a run without a score nothing is known.
+    """
+    base = runs["majority"].astype(float).fillna(0.0)
+    chance = [row_error(*row) for row in zip(runs["metric"], base, runs["rows"], strict=True)]
+    floor = base + scipy_stats.norm.ppf((1 + LEVEL) / 2) * pd.Series(chance, index=runs.index, dtype=float)
+    return runs["score"] <= floor
+
+
 def failed(runs: pd.DataFrame) -> pd.Series[bool]:
     """Which runs of one task failed: those at the majority baseline, or below half of the task's best score.
 
-    A run is at the baseline if its score isn't above it by more than 1.96 of the baseline's :func:`row_error`: so far
-    the rows alone can carry a model that answers the same for every example. Columns: ``score``, ``majority``,
-    ``metric``, ``rows``. A run without a score hasn't failed: nothing is known of it.
+    Columns and what isn't known: as of :func:`at_baseline`.
 
     >>> runs = pd.DataFrame({"score": [0.80, 0.69, 0.71], "majority": 0.684, "metric": "accuracy", "rows": 408})
     >>> failed(runs).tolist()
@@ -220,10 +230,7 @@ def failed(runs: pd.DataFrame) -> pd.Series[bool]:
     >>> failed(runs).tolist()
     [False, False, True]
     """
-    base = runs["majority"].astype(float).fillna(0.0)
-    chance = [row_error(*row) for row in zip(runs["metric"], base, runs["rows"], strict=True)]
-    floor = base + scipy_stats.norm.ppf((1 + LEVEL) / 2) * pd.Series(chance, index=runs.index, dtype=float)
-    return (runs["score"] <= floor) | (runs["score"] < runs["score"].max() / 2)
+    return at_baseline(runs) | (runs["score"] < runs["score"].max() / 2)
 
 
 def lead(scores: Sequence[float], baseline: float, metric: str, rows: int) -> Interval:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb_lab.claims.design import Settings, task_name
+from isonb_lab.claims.design import PLAIN, Settings, task_name
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.claims.verdicts import Value, Values, by_detail
@@ -77,6 +77,13 @@ def treated_runs(runs: pd.DataFrame, treatment: Treatment) -> list[tuple[str, di
     some = runs[runs["task"].isin(treatment.tasks)].drop(columns=list(ADDED), errors="ignore")
     every = zip(some["run_id"], settings_of_rows(some), strict=True)
     return [(str(run), settings) for run, settings in every if treatment.has(settings)]
+
+
+def trained_alike(runs: pd.DataFrame, treatment: Treatment) -> pd.DataFrame:
+    """The plain runs that were trained as those of a treatment were, all of one task and encoder."""
+    alike = {training_of(settings) for _, settings in treated_runs(runs, treatment)}
+    plain = treated_runs(runs, Treatment(PLAIN, treatment.tasks))
+    return runs[runs["run_id"].isin([run for run, settings in plain if training_of(settings) in alike])]
 
 
 def by_regime(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:

@@ -34,6 +34,7 @@ from isonb_lab.statistics.seeds import (
     POWER,
     STUDENTS,
     Interval,
+    at_level,
     constant,
     finite,
     holm,
@@ -92,6 +93,7 @@ class Reason(StrEnum):
     FEW = f"replicates: {{n}}; at least {FEWEST} are needed"
     SAME = "all {n} values are {about}: the seeds varied nothing"
     UNLEARNED = "nothing learned the task: each arm ends at the majority baseline in half of its runs or more"
+    UNTAUGHT = "plain training, as these runs were trained, ends at the majority baseline in half of its runs or more"
     UNTUNED = "each setting of {about} that was tried ended at the majority baseline"
 
 
@@ -405,8 +407,8 @@ def judge_prediction(
         surest = min(whole.p_opposite, max(cell.p_opposite for cell in informative))
         p_opposite = surest if outcome == CONTRADICTED else 1.0
     elif prediction.decided_by == "agree":
-        sides = {SUPPORTED, CONTRADICTED} & set(outcomes)
-        outcome = DEPENDS if len(sides) == 2 else outcomes[0] if len(set(outcomes)) == 1 else INCONCLUSIVE
+        outcome = outcomes[0] if len(set(outcomes)) == 1 else INCONCLUSIVE
+        outcome = DEPENDS if _two_sided(prediction, informative) else outcome
         p_opposite = max(cell.p_opposite for cell in informative) if outcome == CONTRADICTED else 1.0
     elif prediction.decided_by == "all":
         every = set(outcomes) == {SUPPORTED}
@@ -423,12 +425,19 @@ def _decided(
 ) -> str:
     """What the mean over cells says, if it says so whichever cell is left out; or what all cells say by themselves."""
     outcomes = {cell.outcome for cell in informative}
-    if {SUPPORTED, CONTRADICTED} <= outcomes and prediction.direction != "equal":
+    if prediction.direction != "equal" and _two_sided(prediction, informative):
         return DEPENDS  # "equal" has no sides: what is small in one cell and large in another is an effect
     if len(informative) == 1 or outcomes in ({SUPPORTED}, {CONTRADICTED}):
         return informative[0].outcome
     stands = all(_placed(prediction, "", mean).outcome == whole.outcome for mean in without)
     return whole.outcome if stands else INCONCLUSIVE
+
+
+def _two_sided(prediction: Prediction, cells: Sequence[JudgedCell]) -> bool:
+    """Whether some cells lie on one side and some on the other, with intervals that hold for all cells at once."""
+    level = 1 - (1 - LEVEL) / len(cells)
+    outcomes = {_placed(prediction, "", at_level(cell.interval, level)).outcome for cell in cells if cell.interval}
+    return {SUPPORTED, CONTRADICTED} <= outcomes
 
 
 def judge(

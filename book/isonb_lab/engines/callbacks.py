@@ -1,8 +1,8 @@
 """What goes along with a training: checkpoints that are whole, a late penalty, a bar, and trackers.
 
 The Trainer writes many files. A list of them with their digests comes last, so that a checkpoint that was cut short or
-damaged is known before anything is read from it. Trackers (TensorBoard, W&B, MLflow and others) are told through the
-integrations of transformers.
+damaged is known before anything is read from it; and so is one of other rows or weights. Trackers (TensorBoard, W&B,
+MLflow and others) are told through the integrations of transformers.
 """
 
 from __future__ import annotations
@@ -25,28 +25,36 @@ from isonb.errors import OptionError, fail
 from isonb.runtime.files import replace
 from isonb_lab.runtime.progress import note_progress
 
-SEAL = "digests.json"
+SEAL, INPUTS = "digests.json", "inputs.json"
 
 
 class CheckpointDigest(TrainerCallback):  # type: ignore[misc]
-    """Seals each checkpoint once all processes have written what is theirs of it."""
+    """Seals each checkpoint once all processes have written what is theirs of it; ``inputs`` as for :func:`seal`."""
+
+    def __init__(self, inputs: Mapping[str, str] | None = None) -> None:
+        self.inputs = inputs
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if torch.distributed.is_initialized():
             torch.distributed.barrier()
         if state.is_world_process_zero:
-            seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+            seal(Path(args.output_dir) / f"checkpoint-{state.global_step}", self.inputs)
 
 
-def seal(checkpoint: Path) -> None:
-    """Write the digests beside the files, in one move."""
+def seal(checkpoint: Path, inputs: Mapping[str, str] | None = None) -> None:
+    """Write the digests beside the files, in one move; before, the fingerprints ``inputs`` of what the run reads."""
+    if inputs is not None:
+        replace(checkpoint / INPUTS, json.dumps(inputs).encode())
     replace(checkpoint / SEAL, json.dumps(_digests(checkpoint)).encode())
 
 
-def last_valid_checkpoint(folder: Path) -> Path | None:
-    """The last checkpoint in ``folder`` that is as it was written, and the best one it names too; the others go."""
+def last_valid_checkpoint(folder: Path, inputs: Mapping[str, str] | None = None) -> Path | None:
+    """The last checkpoint in ``folder`` that is as it was written, and the best one it names too; the others go.
+
+    With ``inputs`` those of a run that has read others go, too.
+    """
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    valid = [path for path in checkpoints if _is_whole(path)]
+    valid = [path for path in checkpoints if _is_whole(path) and _is_of(path, inputs)]
     last = next((path for path in reversed(valid) if _best(path) in (None, *valid)), None)
     for path in checkpoints:
         if last is None or path not in valid[: valid.index(last) + 1]:
@@ -54,10 +62,20 @@ def last_valid_checkpoint(folder: Path) -> Path | None:
     return last
 
 
+def has_ended(checkpoint: Path) -> bool:
+    """Whether nothing was left to train: all updates were done, or it had stopped early."""
+    control = _state(checkpoint)["stateful_callbacks"]["TrainerControl"]["args"]
+    return bool(control["should_training_stop"])
+
+
 def _best(checkpoint: Path) -> Path | None:
     """The checkpoint with the best score so far, whose weights the run may end with."""
-    best = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["best_model_checkpoint"]
+    best = _state(checkpoint)["best_model_checkpoint"]
     return None if best is None else Path(best)
+
+
+def _state(checkpoint: Path) -> Any:
+    return json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
 
 
 def _is_whole(checkpoint: Path) -> bool:
@@ -65,6 +83,12 @@ def _is_whole(checkpoint: Path) -> bool:
         return bool(json.loads((checkpoint / SEAL).read_text(encoding="utf-8")) == _digests(checkpoint))
     except (OSError, ValueError):
         return False
+
+
+def _is_of(checkpoint: Path, inputs: Mapping[str, str] | None) -> bool:
+    """Whether a whole checkpoint is of a run that reads these; one that doesn't say, of an older isonb, counts so."""
+    note = checkpoint / INPUTS
+    return inputs is None or not note.is_file() or bool(json.loads(note.read_text(encoding="utf-8")) == inputs)
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -76,13 +100,13 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 class DelayedPenalty(TrainerCallback):  # type: ignore[misc]
-    """Lets the penalty of ``trainer`` weigh nothing in the first epochs. A resumed run begins its epoch anew, too."""
+    """Lets the penalty of ``trainer`` weigh nothing in the first epochs. A resumed run may begin within an epoch."""
 
     def __init__(self, trainer: Any, delay_epochs: int) -> None:
         self.trainer, self.delay_epochs, self.weight = trainer, delay_epochs, trainer.penalty_weight
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.trainer.penalty_weight = self.weight if round(state.epoch or 0) >= self.delay_epochs else 0.0
+        self.trainer.penalty_weight = self.weight if int(state.epoch or 0) >= self.delay_epochs else 0.0
 
 
 class Bar(TrainerCallback):  # type: ignore[misc]

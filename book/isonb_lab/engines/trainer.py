@@ -17,7 +17,14 @@ from transformers.trainer_utils import SaveStrategy
 from isonb.errors import OptionError, fail
 from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb_lab.data.batches import LengthGrouped, LongestFirst
-from isonb_lab.engines.callbacks import Bar, CheckpointDigest, DelayedPenalty, Reports, last_valid_checkpoint
+from isonb_lab.engines.callbacks import (
+    Bar,
+    CheckpointDigest,
+    DelayedPenalty,
+    Reports,
+    has_ended,
+    last_valid_checkpoint,
+)
 from isonb_lab.engines.stages import EVALUATED, Finetuning, Series, penalised_points
 from isonb_lab.measuring.tracker import Tracker, series_from_log
 from isonb_lab.runs.manifest import Clock, bfloat16_pays
@@ -32,6 +39,7 @@ class LabTrainer(IsotropyTrainerMixin, Trainer):  # type: ignore[misc]
     def __init__(self, *args: Any, settings: FinetuneSettings, rates: Mapping[str, float], **kwargs: Any) -> None:
         self.settings, self.rates = settings, dict(rates)
         self.on_validation: Callable[[Tensor], object] | None = None
+        self.ended = False  # at the checkpoint that it goes on from
         super().__init__(*args, **kwargs)
 
     def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
@@ -40,6 +48,13 @@ class LabTrainer(IsotropyTrainerMixin, Trainer):  # type: ignore[misc]
         if metric_key_prefix == "eval" and self.on_validation is not None:
             self.on_validation(torch.as_tensor(output.predictions[1]))
         return output
+
+    def _run_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """The Trainer's, which would do one more update of an epoch that was left before its end."""
+        if self.ended:
+            self.control.should_training_stop = True
+        else:
+            super()._run_epoch(*args, **kwargs)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> LengthGrouped:
         rows = self.train_dataset if train_dataset is None else train_dataset
@@ -92,13 +107,14 @@ def train(
         layers=points.layers,
         include_pads=points.include_pads,
     )
+    inputs = run_.fingerprints()
     tracker = Tracker(run_.model.pooling, settings.track_every, measuring=(clock or Clock()).measuring)
     trainer.remove_callback(PrinterCallback)
     delay = 0 if run_.penalty is None else method.penalty_delay_epochs()
     for callback in (
         DelayedPenalty(trainer, delay) if delay else None,
         Bar(f"{settings.task} {method.name}", progress),
-        CheckpointDigest(),
+        CheckpointDigest(inputs),
         None if settings.patience is None else EarlyStoppingCallback(early_stopping_patience=settings.patience),
         tracker,
         reports,
@@ -108,7 +124,9 @@ def train(
     size = settings.cloud_examples
     classes = torch.tensor(watched.gold)[:size] if run_.task.kind == "classification" else None
     trainer.on_validation = lambda vectors: tracker.validation(shown.back(vectors)[:size], classes)
-    last = last_valid_checkpoint(folder) if resumable else None
+    with trainer.args.main_process_first(local=False):  # what the first one removes no other looks into
+        last = last_valid_checkpoint(folder, inputs) if resumable else None
+    trainer.ended = last is not None and has_ended(last)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     trainer.compute_metrics = None  # what follows isn't the split that was watched
     reported = LongestFirst(run_.splits["validation"].tokens)
@@ -147,6 +165,7 @@ def _arguments(run_: Finetuning, folder: Path, resumable: bool) -> Any:
         save_steps=every,
         save_total_limit=2 if stopping else 1,
         load_best_model_at_end=stopping,
+        restore_callback_states_from_checkpoint=stopping,  # how many validations it has waited
         metric_for_best_model=f"eval_{run_.task.metrics[0]}" if stopping else None,
         greater_is_better=True if stopping else None,
         dataloader_pin_memory=not on_cpu,

@@ -12,6 +12,7 @@ from isonb.runtime.told import between
 from isonb_lab.claims.design import PLAIN
 from isonb_lab.pages.charts.comparisons import crosses, nothing_run
 from isonb_lab.pages.evidence import in_points, joined
+from isonb_lab.papers import dial
 from isonb_lab.papers import methods_by_readers as study
 from isonb_lab.papers.hypotheses import CONTRADICTED, HOLDS, OPEN
 from isonb_lab.papers.methods_by_readers import COSINE, HEAD, METHODS, PARTS, READERS, Part, Runs
@@ -24,10 +25,15 @@ COSINE_AND_HEAD = {
     OPEN: "Whether what helps a cosine hurts the trained head stays open.",
 }
 GAIN = {
-    HOLDS: "No method gains a point with the trained head.",
-    CONTRADICTED: "Some method gains a point with the trained head.",
-    OPEN: "Whether any method gains a point with the trained head stays open.",
+    HOLDS: "On SST-2 no method gains a point with the trained head",
+    CONTRADICTED: "On SST-2 some method gains a point with the trained head",
+    OPEN: "On SST-2 it stays open whether any method gains a point with the trained head",
 }
+SECOND_GAIN = {HOLDS: "none does", CONTRADICTED: "some method does", OPEN: "that stays open"}
+METRICS = (
+    "Scores: accuracy on SST-2 of the trained head and of ten neighbours; Matthews correlation on CoLA of the fresh "
+    "head and of the second task; Spearman's correlation on STS-B of the cosine; nDCG at 10 on SQuAD of the search."
+)
 
 
 def answer(measured: Mapping[Part, Runs], missing: str) -> str:
@@ -39,7 +45,15 @@ def answer(measured: Mapping[Part, Runs], missing: str) -> str:
     outcomes = {item.name: item.outcome for item in study.answers(measured)}
     seeds = joined(f"{len(measured[part][PLAIN])} of {part.seeds} seeds of {part.model}" for part in shown)
     low = "".join(f" {model} decides nothing here: {why}." for model, why in study.unlearned(measured).items())
-    return f"{COSINE_AND_HEAD[outcomes['M4']]} {GAIN[outcomes['M1']]} This rests on {seeds}.{low}{waiting}"
+    second = f"; on the second task {SECOND_GAIN[outcomes['M2']]}" if any(p.letter == "C" for p in measured) else ""
+    gain = f"{GAIN[outcomes['M1']]}{second}."
+    return f"{COSINE_AND_HEAD[outcomes['M4']]} {gain} This rests on {seeds} on SST-2.{low}{waiting}"
+
+
+def cut(measured: Mapping[Part, Runs]) -> str:
+    """How many layers of the language model are kept, of how many: "16 of 30"; "" without its runs."""
+    part, layers = study.SMOLLM2, dial.LAYERS["smollm2"][-1]
+    return f"{measured[part][PLAIN]['layers'].iloc[0]:.0f} of {layers}" if part in measured else ""
 
 
 def idle(measured: Mapping[Part, Runs], score: Mapping[str, float]) -> str:
@@ -76,9 +90,9 @@ def lost_cosine(measured: Mapping[Part, Runs]) -> str:
         used, kept = (of_model.loc[(arm, COSINE), "directions"] for arm in (PLAIN, best))
         texts.append(
             f"Training on SST-2 takes the cosine of {part.model} from {before:.3f} to {after:.3f} (STS-B). Of the "
-            f"methods that cost the trained head less than a point, {best} gives most back: {back}. The trained head "
-            f"gains {head}. What the cosine reads has a participation ratio of {used:.0f} after plain training, and of "
-            f"{kept:.0f} with {best}. No hypothesis asked this."
+            f"methods that cost the trained head less than a point, {best} gives most back: {back}. With it the "
+            f"trained head's score changes by {head}. What the cosine reads has a participation ratio of {used:.0f} "
+            f"after plain training, and of {kept:.0f} with {best}. No hypothesis asked this."
         )
     return " ".join(texts)
 

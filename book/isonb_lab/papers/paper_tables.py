@@ -150,19 +150,30 @@ def score_rows(
 def our_rows(
     tasks: Sequence[str], base: str, methods: Mapping[str, Sequence[PairedScores]], cell: Cell
 ) -> list[dict[str, str]]:
-    """Our part of :func:`score_rows`: a row a task and training, or the price of what wasn't run."""
+    """Our part of :func:`score_rows`: a row a task and training, or the price of what wasn't run.
+
+    The columns of a row are over the seeds that all of them have.
+    """
     rows: list[dict[str, str]] = []
     for task in tasks:
-        ours: dict[str, dict[str, str]] = {}
+        trained: dict[str, dict[str, PairedScores]] = {}
         for name, item in ((name, item) for name, results in methods.items() for item in results if item.task == task):
             text = f"{item.model} (ours{', ' * bool(item.settings)}{item.settings})"
-            ours.setdefault(text, {base: cell(item.plain.values())})[name] = cell(item.scores.values())
+            trained.setdefault(text, {})[name] = item
+        ours = {text: _over_shared_seeds(base, columns, cell) for text, columns in trained.items()}
         if not ours:
             cost = price([task])
             text = f", planned: {cost.runs} runs, {cost.cpu_hours:.1f} h of one core" if cost else ""
             ours = {f"ours: not run{text}": {}}
         rows += [{"task": task, "encoder": text} | cells for text, cells in ours.items()]
     return [{column: row.get(column, "–") for column in ("task", "encoder", base, *methods)} for row in rows]
+
+
+def _over_shared_seeds(base: str, columns: Mapping[str, PairedScores], cell: Cell) -> dict[str, str]:
+    every = [*columns.values()]
+    shared = sorted(set(every[0].plain).intersection(*(item.scores for item in every)))
+    by_seed = {base: every[0].plain} | {name: item.scores for name, item in columns.items()}
+    return {name: cell([scores[seed] for seed in shared]) for name, scores in by_seed.items() if shared}
 
 
 def joined_rows(tables: Sequence[Sequence[Mapping[str, str]]]) -> list[dict[str, str]]:

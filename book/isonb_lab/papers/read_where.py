@@ -271,15 +271,24 @@ def _no_gain(test: PairedTest | None) -> tuple[str, str]:
 
 
 def _fewer(table: pd.DataFrame, arms: Sequence[str]) -> tuple[str, str]:
-    """Whether each of some arms fails significantly less than plain training; open while seeds are missing."""
+    """Whether each of some arms fails significantly less than plain training; open while seeds are missing.
+
+    By the plan a share that isn't lower contradicts, whatever the test can show; ``why`` says both.
+    """
     if table.empty:
         return OPEN, NOT_RUN
     by_arm = table.set_index("arm")
     lower = [arm for arm in arms if by_arm["p"][arm] <= 1 - LEVEL and by_arm["share"][arm] < by_arm["share"]["plain"]]
     seeds = int(table["seeds"].min())
     text = f"{len(lower)} of {len(arms)} arms fail significantly less, on {seeds} of {FAILING} seeds"
-    high = any(by_arm["share"][arm] >= by_arm["share"]["plain"] for arm in arms)
-    return outcome(high and seeds >= FAILING, len(lower) == len(arms)), text
+    plain = by_arm.loc["plain"]
+    high = [arm for arm in arms if by_arm["share"][arm] >= plain["share"]]
+    if high:
+        counts = ", ".join(f"{by_arm['failed'][arm]:.0f} with {arm}" for arm in high)
+        text += f". Runs failed: {plain['failed']:.0f} with plain training, {counts}; "
+        text += "by the plan a share that isn't lower contradicts"
+    text += f". An arm that never fails would show in {power(plain['share'], seeds):.0%} of such experiments"
+    return outcome(bool(high) and seeds >= FAILING, len(lower) == len(arms)), text
 
 
 def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple[float, float]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb_lab.claims.design import PLAIN, TASK_NAMES, Design, Settings
+from isonb_lab.claims.design import PLAIN, TASK_NAMES, Design, Settings, task_name
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated
@@ -67,7 +67,7 @@ def arm_of(settings: Settings) -> str | None:
 
 def suite_of(settings: Settings) -> str:
     """The similarity set, with the encoder before it, since both encoders ran there."""
-    return f"{settings['model']}, {SETS[settings['task']]}"
+    return f"{settings['model']}, {task_name(str(settings['task']))}"
 
 
 def vector_gains(study: Study) -> pd.DataFrame:
@@ -82,7 +82,8 @@ def vector_gains(study: Study) -> pd.DataFrame:
         "records"
     ):
         for protocol in PROTOCOLS:
-            name = f"metric.difference.spearman.{protocol if TASKS[run['task']].subsets else 'all'}"
+            of_parts = run["task"] in TASKS and TASKS[run["task"]].subsets
+            name = f"metric.difference.spearman.{protocol if of_parts else 'all'}"
             is_own = run["arm"] not in PLAIN_VECTORS.values()  # a record of plain vectors compares with its own layers
             ends = extra.get((run["run_id"], protocol)) or tuple(run[name + end] for end in ENDS if is_own)
             if ends and not pd.isna(ends[0]):

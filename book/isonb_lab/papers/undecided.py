@@ -94,12 +94,14 @@ def _needed(study: Study, part: PredictionJudgement) -> tuple[str, int, float]:
         return part.prediction.needs or "runs where there are none yet", 0, 0.0
     prediction, home = part.prediction, study.home(part.prediction)
     means = [mean for mean in (part.mean, *part.without) if mean.method == part.mean.method]
+    if prediction.decided_by == "agree":  # each cell by itself
+        means = [cell.interval for cell in part.cells if cell.interval]
     counts = [_replicates(prediction, mean) for mean in means]
     if not all(counts):
         moving = prediction.margin and prediction.direction in ("greater", "less")
         setting = f"a setting that moves it by more than {prediction.margin:g}" if moving else "another setting"
         return f"{setting}: {prediction.what}", 0, 0.0
-    count, unit = max(counts), REPLICATES[part.mean.method]
+    count, unit = max(counts), REPLICATES[means[0].method]
     cells = [cell for cell in part.cells if cell.outcome not in UNTESTABLE]
     seconds = home.runs.groupby("suite")["manifest.seconds"].median()
     of_cells = [float(seconds[home.suite_of(cell.name)]) for cell in cells]

@@ -34,6 +34,8 @@ PACKAGES = (
     "tokenizers torch torchmetrics transformers"
 )
 
+DRAWING = ("figures", "pages")  # of isonb_lab: they show runs and make none
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -114,20 +116,32 @@ def hardware() -> dict[str, Any]:
 
 @functools.cache
 def code_version() -> dict[str, str | None]:
-    """``sha256`` of the package's Python sources, and the git ``commit`` when it runs from a checkout (else None).
+    """``sha256`` of the Python sources that a run may go through, and the git ``commit`` in a checkout (else None).
 
-    The hash is what counts: it sees changes that were never committed, and it is the same for a wheel and a checkout,
-    whose line ends may differ.
+    These are isonb and isonb_lab, but for what draws. The hash is what counts: it sees changes that were never
+    committed, and it is the same for a wheel and a checkout, whose line ends may differ.
     """
-    root, digest, commit = Path(isonb.__file__).parent, hashlib.sha256(), None
-    for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).as_posix()):
-        text = path.read_bytes().replace(b"\r\n", b"\n")
-        digest.update(f"{path.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)
+    root, lab, commit = Path(isonb.__file__).parent, Path(__file__).parents[1], None
     if (root.parent / ".git").exists():
         with contextlib.suppress(OSError, subprocess.CalledProcessError):
             command = ["git", "-C", str(root.parent), "rev-parse", "HEAD"]
             commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    return {"commit": commit, "sha256": digest.hexdigest()}
+    return {"commit": commit, "sha256": sources_digest(root, lab)}
+
+
+def sources_digest(*packages: Path) -> str:
+    """sha256 of the Python sources in the folders of some packages, those of :data:`DRAWING` left out."""
+    named = {
+        path.relative_to(package.parent).as_posix(): path
+        for package in packages
+        for path in package.rglob("*.py")
+        if path.relative_to(package).parts[0] not in DRAWING
+    }
+    digest = hashlib.sha256()
+    for name, path in sorted(named.items()):
+        text = path.read_bytes().replace(b"\r\n", b"\n")
+        digest.update(f"{name}\0{len(text)}\0".encode() + text)
+    return digest.hexdigest()
 
 
 def bfloat16_pays(device: str | torch.device = "cpu") -> bool:

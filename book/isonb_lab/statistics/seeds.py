@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -210,3 +210,14 @@ def standard_error(interval: Interval) -> float:
     """
     half = (interval.high - interval.low) / 2
     return float(half / law(interval).ppf((1 + interval.level) / 2))
+
+
+def at_level(interval: Interval, level: float) -> Interval:
+    """The interval of the same data at another level, by the law behind it.
+
+    >>> wide = at_level(Interval(0.0, -1.96, 1.96, 0.95, 1000, "percentile"), 0.99)
+    >>> round(wide.high, 2), wide.level
+    (2.58, 0.99)
+    """
+    half = standard_error(interval) * float(law(interval).ppf((1 + level) / 2))
+    return replace(interval, low=interval.estimate - half, high=interval.estimate + half, level=level)

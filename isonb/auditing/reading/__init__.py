@@ -31,13 +31,14 @@ def vectors_of(vectors: Any, name: str | None = None) -> Any:
     return torch.cat([piece[usable(piece)] for piece in rows])
 
 
-def matrix(vectors: Any, title: str = "vectors", name: str | None = None) -> RowSource:
+def matrix(vectors: Any, title: str = "vectors", name: str | None = None, *, ids: bool = True) -> RowSource:
     """Vectors (n, d), d >= 2, that are read by rows, of whatever holds them; ``read`` says what was read.
 
     A path (:mod:`~isonb.auditing.reading.files` lists the formats); an array of numpy, masked or not (what is masked
     becomes NaN), of scipy (sparse) or of whatever has ``__array__``; a tensor, sparse or not; a frame or series of
     pandas or polars; a table or column of Arrow; a data set of ``datasets``, with splits or not; a list of vectors or
-    of records; a dictionary of one of these. ``name``: which array or column, where there are several.
+    of records; a dictionary of one of these. ``name``: which array or column, where there are several. Without
+    ``ids`` every dimension of an object is taken, also one that counts the rows on.
 
     Raises :class:`~isonb.errors.ShapeError` for another shape, :class:`~isonb.errors.DtypeError` for what is no number
     or may be a code of numbers, VectorsError for what holds no vectors or several.
@@ -46,7 +47,7 @@ def matrix(vectors: Any, title: str = "vectors", name: str | None = None) -> Row
         return vectors
     hint = title.removesuffix("ies")
     if not isinstance(vectors, str | Path):
-        return Holder(title, _members(vectors, title), title).matrix(name, hint)
+        return Holder(title, _members(vectors, title), title, ids).matrix(name, hint)
     from isonb.auditing.reading.files import describe, readable
 
     path = Path(vectors).expanduser()
@@ -76,17 +77,19 @@ def _of_table(thing: Any, module: str, title: str) -> list[Member]:
 
     if module == "datasets":
         return of_dataset(thing, title)
-    if isinstance(thing, pa.Array | pa.ChunkedArray):
-        thing = pa.table({"vector": thing})
-    elif hasattr(thing, "to_frame"):  # a series
-        thing = thing.to_frame("vector")
-    elif hasattr(thing, "collect"):  # a lazy frame
-        thing = thing.collect()
-    if module == "pandas":
-        frame = thing.set_axis([*map(str, thing.columns)], axis=1)
-        try:
+    try:
+        if isinstance(thing, pa.Array | pa.ChunkedArray):
+            thing = pa.table({"vector": thing})
+        elif hasattr(thing, "to_frame"):  # a series
+            thing = thing.to_frame("vector")
+        elif hasattr(thing, "collect"):  # a lazy frame
+            thing = thing.collect()
+        if module == "pandas":
+            frame = thing.set_axis([*map(str, thing.columns)], axis=1)
             thing = pa.Table.from_pandas(frame, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            must, got = f"{title} must have columns of one type each", in_one_line(error)
-            fail(DtypeError, must, got, "Keep the column of the vectors alone.")
-    return of_arrow(pa.table(thing), title)
+        table = pa.table(thing)
+    except (ValueError, TypeError, AttributeError, pa.ArrowException) as error:
+        must = f"{title} must be columns that Arrow can hold, each of one type and with a name of its own"
+        fix = "Keep the column of the vectors alone, or pass to_numpy() of all."
+        fail(DtypeError, must, in_one_line(error).rstrip("."), fix)
+    return of_arrow(table, title)

@@ -120,8 +120,19 @@ def _shards(files: list[Path], place: Path) -> Holder:
     if len(files) == 1:
         return first
 
+    def matrix(file: Path, member: Member) -> RowSource:
+        holder = describe(file)
+        columns = next((item.columns for item in holder.members if item.name == member.name), ())
+        odd = [pair for pair in zip(member.columns, columns, strict=False) if pair[0] != pair[1]]
+        numbered = [*columns] == sorted(filter(str.isdecimal, columns), key=int)  # as in a file without a header
+        if odd and not numbered and member.part.startswith("columns "):
+            must = f"the files of {place.name} must have the same columns in one order"
+            got = f"{odd[0][0]} in {files[0].name} and {odd[0][1]} in {file.name}"
+            fail(VectorsError, must, got, "Save them all as the first.")
+        return holder.matrix(member.name or None)
+
     def take(member: Member) -> RowSource:
-        matrices = [describe(file).matrix(member.name or None) for file in files]
+        matrices = [matrix(file, member) for file in files]
         widths = {item.shape[1]: file.name for item, file in zip(matrices, files, strict=True)}
         if len(widths) > 1:
             got = ", ".join(f"{width} in {file}" for width, file in widths.items())

@@ -75,11 +75,15 @@ class Member:
 
 @dataclass(frozen=True)
 class Holder:
-    """A file or an object by its members. ``source``: its path, or the name of the argument that it is."""
+    """A file or an object by its members. ``source``: its path, or the name of the argument that it is.
+
+    ``ids``: whether a dimension that counts the rows on is taken for an id of theirs, and left out.
+    """
 
     title: str
     members: Sequence[Member]
     source: str | Path
+    ids: bool = True
 
     def matrix(self, name: str | None, hint: str = "") -> RowSource:
         """The checked matrix of the member with this name, or of the only one that holds vectors.
@@ -95,7 +99,7 @@ class Holder:
         if len(chosen) != 1 or chosen[0].take is None:
             self._refuse(usable, name)
         member = chosen[0]
-        matrix, excluded = checked(chosen[0].take(), self.title)
+        matrix, excluded = checked(chosen[0].take(), self.title, self.ids)
         others = [item.name for item in self.members if item.name not in (member.name, *member.columns) and item.name]
         part = member.part or (f"array {member.name}" if member.name else "")
         read = Read((matrix.shape[0], matrix.shape[1]), self.title, part, (*others, *excluded))
@@ -116,7 +120,14 @@ class Holder:
         fail(VectorsError, must, got, f"Pass one of them.{CODE}{line}" if usable[0].name else "Leave the name out.")
 
 
-def checked(matrix: Any, title: str) -> tuple[Any, tuple[str, ...]]:
+def each_once(names: Sequence[str], title: str) -> None:
+    """Raises ShapeError for a name that comes twice: only one of the two would be read."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        fail(ShapeError, f"{title} must have each name once", f"{twice!r} twice", "Rename or drop one of them.")
+
+
+def checked(matrix: Any, title: str, ids: bool = True) -> tuple[Any, tuple[str, ...]]:
     """A matrix (n, d) with d of 2 or more, of numbers, and what was left out of it: axes of length 1, row numbers.
 
     Raises ShapeError and DtypeError; what may be a code of numbers is asked about.
@@ -132,7 +143,7 @@ def checked(matrix: Any, title: str) -> tuple[Any, tuple[str, ...]]:
     if not matrix.shape[0]:
         fail(ShapeError, f"{title} must have rows", "none", "Look at the program that wrote it.")
     matrix = _of_numbers(matrix, title)
-    number = _row_numbers(matrix)
+    number = _row_numbers(matrix) if ids else []
     if 0 < len(number) < matrix.shape[1] / 2:
         keep, whole = np.delete(np.arange(matrix.shape[1]), number), matrix
         matrix = RowSource((whole.shape[0], len(keep)), lambda rows: whole[rows][..., keep], [whole])

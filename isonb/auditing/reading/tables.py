@@ -8,7 +8,7 @@ from typing import Any
 
 from isonb.auditing.reading.columns import ROWS, flattened, members_of_table
 from isonb.auditing.reading.columns import Path as Column
-from isonb.auditing.reading.members import Member
+from isonb.auditing.reading.members import Member, each_once
 
 
 def columns_of(batch: Any) -> Mapping[Column, Any]:
@@ -30,6 +30,7 @@ def columns_of(batch: Any) -> Mapping[Column, Any]:
 
 def members_of_arrow(names: Sequence[str], read: Callable[[list[str]], Iterable[Any]], title: str) -> list[Member]:
     """The members of what gives batches of Arrow of the columns with some of these names."""
+    each_once(names, title)
 
     def batches(paths: Sequence[Column] | None) -> Iterator[Mapping[Column, Any]]:
         first = [path[0] if path else "" for path in paths or ()]
@@ -59,4 +60,5 @@ def of_dataset(data: Any, title: str) -> list[Member]:
     if isinstance(data, Mapping):
         return [member.below(split) for split, item in data.items() for member in of_dataset(item, title)]
     plain = data.with_format("arrow")  # of shuffled or selected rows a slice of all would be a copy
-    return members_of_arrow(data.column_names, lambda names: plain.select_columns(names).iter(ROWS), title)
+    names = data.column_names or [*next(iter(data), ())]  # of a stream its first row may have to say them
+    return members_of_arrow(names, lambda names: plain.select_columns(names).iter(ROWS), title)

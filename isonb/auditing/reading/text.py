@@ -28,15 +28,16 @@ BLOCK = 2**24  # bytes of a CSV file that are read at a time, and of its longest
 MISSING = ["", "\\N", "NULL", "null", "None", "nan", "NaN", "NA", "N/A", "#N/A"]
 QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 SIZE = re.compile(rb"\s*\d+\s+\d+\s*")  # rows and dimensions
-ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # how text begins that isn't UTF-8
+ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}  # how marked text begins
 
 
 def _opened(path: Path) -> Any:
-    """A file of bytes, of text in UTF-16 as UTF-8; .gz, .bz2, .zst and .lz4 are unpacked on the way."""
+    """A file of bytes, of marked text as UTF-8 without the mark; .gz, .bz2, .zst and .lz4 are unpacked on the way."""
     import pyarrow as pa
 
     with pa.input_stream(str(path), compression="detect") as file:
-        encoding = ENCODINGS.get(bytes(file.read(2)))
+        start = bytes(file.read(3))
+    encoding = ENCODINGS.get(start, ENCODINGS.get(start[:2]))
     file = pa.input_stream(str(path), compression="detect")
     return pa.transcoding_input_stream(file, encoding, "utf-8") if encoding else file
 
@@ -52,8 +53,10 @@ def separated(path: Path) -> list[Member]:
     import pyarrow.csv as pc
 
     with _opened(path) as file:
-        lines = bytes(file.read(2**16)).decode("utf-8-sig", "replace").splitlines()[:LOOKED]
-    if not any(lines):
+        lines = bytes(file.read(2**16)).decode(errors="replace").splitlines()
+    blank = len([*itertools.takewhile(lambda line: not line.strip(" "), lines)])  # above the header
+    lines = lines[blank : blank + LOOKED]
+    if not lines:
         fail(ShapeError, f"{path.name} must have rows", "an empty file", "Look at the program that wrote it.")
     bare = "\t" if ".tsv" in path.suffixes else QUOTED.sub("", lines[0])
     mark = next((mark for mark in "\t;, " if mark in bare), ",")
@@ -67,9 +70,10 @@ def separated(path: Path) -> list[Member]:
     if mark == "," and not header and _are_halves(lines):
         must, got = f"{path.name} must have one mark between numbers and another in them", "numbers that begin with 0"
         fail(VectorsError, must, f"commas alone, and {got}, as behind a decimal comma", "Save it with ';'.")
+    names = None if header else [*map(str, range(len(fields)))]
     table = pc.read_csv(
         source,
-        pc.ReadOptions(block_size=BLOCK, column_names=None if header else [*map(str, range(len(fields)))]),
+        pc.ReadOptions(block_size=BLOCK, skip_rows=blank, column_names=names),
         pc.ParseOptions(delimiter=mark, newlines_in_values=True, ignore_empty_lines=mark != " "),
         pc.ConvertOptions(null_values=MISSING, strings_can_be_null=True, decimal_point="," if comma else "."),
     )
@@ -106,7 +110,7 @@ def json_file(path: Path) -> list[Member]:
     """One value of lists and objects, or a value a line."""
     if ".json" in map(str.lower, path.suffixes):
         with _opened(path) as file, contextlib.suppress(json.JSONDecodeError):  # then a value a line
-            return members_of(json.loads(bytes(file.read()).decode("utf-8-sig")), path.name)
+            return members_of(json.loads(bytes(file.read()).decode()), path.name)
     return members_of_table(columns_of_rows(partial(_json_lines, path)), path.name)
 
 
@@ -114,7 +118,7 @@ def _json_lines(path: Path) -> Iterator[Any]:
     for number, line in enumerate(_lines(path), start=1):
         try:
             if line.strip():
-                yield json.loads(line.decode("utf-8-sig"))
+                yield json.loads(line.decode())
         except json.JSONDecodeError as error:
             raise VectorsError(f"line {number} must be JSON; got {error}. Correct or drop that line.") from error
 
@@ -123,8 +127,8 @@ def words(path: Path) -> list[Member]:
     """Text with a word and its numbers a line, below a line "rows dimensions" or not; numbers alone are a table."""
     body = [parts for line in itertools.islice(_lines(path), LOOKED) if (parts := line.split())]
     tails = [*map(_tail, body)]
-    n = d = 0
-    if len(body) > 1 and len(body[0]) == tails[0] == 2 and tails[1] >= int(float(body[0][1])):  # not a row
+    n = d = 0  # a row of two whole numbers has no longer one below it
+    if len(body) > 1 and SIZE.fullmatch(b" ".join(body[0])) and len(body[1]) > 2 and tails[1] >= int(body[0][1]):
         n, d = map(int, body[0])
     elif tails and min(tails) > 1 and tails == [*map(len, body)]:
         return separated(path)

@@ -16,7 +16,7 @@ import torch
 
 from isonb.auditing.reading.cells import kind_of
 from isonb.auditing.reading.columns import METADATA, NUMBERED, VECTORS, columns_of_rows, members_of_table
-from isonb.auditing.reading.members import Member
+from isonb.auditing.reading.members import Member, each_once
 from isonb.auditing.rows import RowSource, changed
 
 DIMENSION = re.compile(r"(dim|dimension|feat|feature|col|column|component|pc|emb|embedding)s?[_\- .]?", re.IGNORECASE)
@@ -25,12 +25,13 @@ DIMENSION = re.compile(r"(dim|dimension|feat|feature|col|column|component|pc|emb
 def members_of(value: Any, title: str) -> list[Member]:
     """Whatever holds vectors in a value, by its path; a list of one list is a step of it."""
     if isinstance(value, Mapping):
+        each_once([*map(str, value)], title)
         return _of_mapping({str(key): child for key, child in value.items()}, title)
     if is_array(value):
         return _of_array(value, title)
     if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not len(value):
         return []
-    if len(value) == 1 and isinstance(value[0], list | tuple) and isinstance(value[0][0], list | tuple):
+    if len(value) == 1 and isinstance(value[0], list | tuple) and value[0] and isinstance(value[0][0], list | tuple):
         return [member.below("[0]") for member in members_of(value[0], title)]
     return members_of_table(columns_of_rows(lambda: value), title)
 

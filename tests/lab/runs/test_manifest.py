@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -10,9 +11,18 @@ from pathlib import Path
 import pytest
 import torch
 
+import isonb
+import isonb_lab
 from isonb_lab.engines.experiment import run
 from isonb_lab.runs import manifest as manifests
-from isonb_lab.runs.manifest import Clock, manifest, mixed_processors, processor_kinds
+from isonb_lab.runs.manifest import (
+    Clock,
+    code_version,
+    manifest,
+    mixed_processors,
+    processor_kinds,
+    sources_digest,
+)
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.settings import resolve
 from isonb_lab.runs.table import table
@@ -90,3 +100,27 @@ def test_a_clock_adds_up_what_measuring_took():
         _ = 1 / 0
     result = manifest(seed=0, data="x", clock=clock)
     assert 0.04 <= result["measuring"] < result["seconds"] - 0.04
+
+
+def test_another_byte_of_an_engine_is_another_version_and_none_of_a_picture(tmp_path):
+    """Of a copy elsewhere, whatever its line ends."""
+    packages = [Path(package.__file__).parent for package in (isonb, isonb_lab)]
+    for file in (file for package in packages for file in package.rglob("*.py")):
+        place = tmp_path / file.relative_to(packages[packages[1] in file.parents].parent)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, place)
+    now, copies = code_version()["sha256"], [tmp_path / package.name for package in packages]
+    assert sources_digest(*copies) == now
+    for name, counts in {
+        "isonb/losses/istar.py": True,
+        "isonb_lab/engines/trainer.py": True,
+        "isonb_lab/data/tasks.py": True,
+        "isonb_lab/figures/softdecay.py": False,
+        "isonb_lab/pages/build.py": False,
+    }.items():
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(content.replace(b"\n", b"\r\n"))
+        assert sources_digest(*copies) == now
+        (tmp_path / name).write_bytes(content + b"#")
+        assert (sources_digest(*copies) != now) is counts, name
+        (tmp_path / name).write_bytes(content)

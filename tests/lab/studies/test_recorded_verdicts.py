@@ -36,7 +36,7 @@ SAID = {
         21: "inconclusive",
         22: "supported",
     },
-    "isolayer": {23: "not seen here", 24: "depends on the task", 25: "not tested at its setting"},
+    "isolayer": {23: "not seen here", 24: "not tested at its setting", 25: "not tested at its setting"},
     "head_to_head": {
         "C1 down": "inconclusive",
         "C1 up": "not seen here",

@@ -188,6 +188,17 @@ def test_cells_on_both_sides_depend_on_what_they_differ_in():
     assert judged({"a": [0.001 * v for v in UP], "b": UP}, direction="equal", margin=0.02).outcome != DEPENDS
 
 
+@pytest.mark.parametrize("decided_by", ["mean", "agree"])
+def test_depends_asks_for_intervals_that_hold_for_all_cells_together(decided_by):
+    """Each side is clear by itself at 95%, and not at the level that three cells need."""
+    weak = [0.1, 0.3, 0.02, 0.25, 0.08]
+    below = [-value for value in weak]
+    assert (judge_cell(gain(), "a", weak).outcome, judge_cell(gain(), "b", below).outcome) == (SUPPORTED, CONTRADICTED)
+    cells = {"a": weak, "b": below, "c": OPEN}
+    assert judged(cells, decided_by=decided_by).outcome == INCONCLUSIVE
+    assert judged(cells | {"a": UP, "b": DOWN}, decided_by=decided_by).outcome == DEPENDS
+
+
 @pytest.mark.parametrize("common", [True, False])
 def test_cells_without_an_effect_seldom_give_an_answer(common):
     """Four cells of five seeds, of no effect: at most 6% say that something is so, not so, or depends."""

@@ -48,3 +48,10 @@ def test_search_is_advised_on_no_encoder():
     readers = {layer["reader"] for layer in figures.advice(scores, recorded)}
     assert set(recorded) == set(DIAL.LAYERS)
     assert readers == {"similarity", "threshold", "neighbours", "linear head"}
+
+
+def test_a_turn_that_restores_what_the_token_cost_is_no_advice():
+    """Against vectors of the same pooling the head gains three points there; against those as they are, none."""
+    rows = figures.advice(DIAL.read("scores"), {"smollm2": [15]})
+    (head,) = (row for row in rows if row["reader"] == "linear head")
+    assert (head["what to do"], head["without the first token, p = 0.75"]) == ("no clear gain: leave it", "+0.000")

@@ -203,8 +203,9 @@ def test_the_score_that_istar_sees_is_read_off_its_term(tmp_path):
 ANSWERS = {
     0: "These runs aren't made yet. Not all are recorded: 3 hours.",
     3: "Whether what helps a cosine hurts the trained head stays open. ",
-    10: "Over these methods, what helps a cosine hurts the trained head. No method gains a point with the trained "
-    "head. This rests on 10 of 10 seeds of smollm2 and 10 of 10 seeds of mpnet.",
+    10: "Over these methods, what helps a cosine hurts the trained head. On SST-2 no method gains a point with "
+    "the trained head; on the second task none does. This rests on 10 of 10 seeds of smollm2 and 10 of 10 seeds of "
+    "mpnet on SST-2.",
 }
 
 

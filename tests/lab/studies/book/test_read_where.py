@@ -104,6 +104,13 @@ def test_regularisers_and_brakes_are_answered_by_all_their_arms(lost, seeds, out
     assert set(result[["R1", "W1", "W2", "H3"]]) == {"open"}  # none of their runs is there
 
 
+def test_a_contradiction_says_which_shares_it_rests_on_and_what_the_test_could_show():
+    result = study.answers(failing({"plain": 5, "entropy": 7, "half the rate": 1})).set_index("name")["why"]
+    assert "Runs failed: 5 with plain training, 7 with entropy; by the plan" in result["F1"]
+    assert "Runs failed" not in result["F2"]
+    assert all("An arm that never fails would show in 12% of such experiments" in result[name] for name in ("F1", "F2"))
+
+
 @pytest.mark.parametrize(("gain", "outcome"), [(0.02, "contradicted"), (0.0, "holds"), (-0.02, "holds")])
 def test_length_is_asked_of_isolayer_and_three_passes(gain, outcome):
     draw = np.random.default_rng(5)
