@@ -41,13 +41,11 @@ def entropy_term(bars: Tensor, choice: Choice) -> Tensor:
     return entropy + choice.in_cluster * torch.where(noise, bars, 0.0).sum(-1) / noise.sum(-1).clamp_min(1)
 
 
-def tree_entropy(clouds: Tensor, mask: Tensor | None, choice: Choice) -> Tensor:
-    """The same (C,) of the H0 bars of checked clouds (C, m, d), m >= 2, under a mask (C, m)."""
-    return tree_entropy_and_share(clouds, mask, choice)[0]
-
-
 def tree_entropy_and_share(clouds: Tensor, mask: Tensor | None, choice: Choice) -> tuple[Tensor, Tensor]:
-    """:func:`tree_entropy`, and as constants the entropy's shares (C,) of the greatest that so many bars can have."""
+    """The same (C,) of the H0 bars of checked clouds (C, m, d), m >= 2, under a mask (C, m).
+
+    Beside it, as constants, the entropy's shares (C,) of the greatest that so many bars can have.
+    """
     both: tuple[Tensor, Tensor] = _TreeEntropy.apply(  # type: ignore[no-untyped-call]
         clouds, *tree_edges(clouds, mask), choice
     )

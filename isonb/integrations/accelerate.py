@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from isonb.errors import InputError, fail
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal, trainable
+from isonb.losses.istar import quiet
 
 __all__ = ["groups", "measure", "own_rows", "update"]
 
@@ -123,12 +124,14 @@ def _forward(accelerator: Any, model: nn.Module, batch: Batch, pooling: Pooling)
     return loss, *pooling.points(states, batch)
 
 
-@torch.no_grad()
 def measure(accelerator: Any, model: nn.Module, loader: Iterable[Batch], metric: Any, pooling: Pooling) -> Any:
-    """Feed a metric of :mod:`isonb.metrics` the points of every row of ``loader``, each once; returns the metric."""
-    model.eval()
-    for batch in loader:
-        with pooling.watch(model) as states:
-            model(**batch)
-        metric.update(pooling.points(states, batch, partial(own_rows, accelerator))[0])
+    """Feed a metric of :mod:`isonb.metrics` the points of every row of ``loader``, each once; returns the metric.
+
+    The model runs in evaluation mode; its training flags and the random states are put back.
+    """
+    with quiet(model):
+        for batch in loader:
+            with pooling.watch(model) as states:
+                model(**batch)
+            metric.update(pooling.points(states, batch, partial(own_rows, accelerator))[0])
     return metric

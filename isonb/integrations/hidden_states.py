@@ -168,15 +168,17 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
         self.encoder = encoder_of(model, module)
         self.layers = layers
         chosen_layers(layers, _depth(self.encoder) + 1)
+        inner = layers not in (-1, [-1], (-1,)) and _depth(self.encoder)
+        self._modules = _layer_modules(self.encoder) if inner else []
         self._states: list[Any] = []  # as the layers give them: hooks never raise
         self._last: Any = None
         self._handles: list[Any] = []
 
     def __enter__(self) -> HiddenStates:
-        if self.layers not in (-1, [-1], (-1,)) and _depth(self.encoder):
+        if self._modules:
             self._handles.append(self.encoder.register_forward_pre_hook(lambda *call: self._states.clear()))
-            for module in _layer_modules(self.encoder):
-                self._handles.append(module.register_forward_hook(self._on_layer, with_kwargs=True))
+        for module in self._modules:
+            self._handles.append(module.register_forward_hook(self._on_layer, with_kwargs=True))
         self._handles.append(self.encoder.register_forward_hook(self._on_model))
         return self
 
@@ -196,8 +198,10 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
 
     def mask(self, mask: Tensor | None, state: Tensor) -> Tensor | None:
         """The mask of the places (B, T) of a hidden state; a model of sound has fewer of them than samples."""
-        if mask is None or mask.shape == state.shape[:2] or not _depth(self.encoder):
-            return mask if mask is not None and mask.shape == state.shape[:2] else None
+        if mask is None or mask.shape == state.shape[:2]:
+            return mask
+        if not _depth(self.encoder):
+            return None
         if hasattr(self.encoder, "_get_feature_vector_attention_mask"):
             places: Tensor = self.encoder._get_feature_vector_attention_mask(state.shape[1], mask)
             return places

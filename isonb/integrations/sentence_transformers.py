@@ -139,7 +139,9 @@ class TokenSoftDecay(Module):  # type: ignore[misc]
     def load(cls, model_name_or_path: str, **kwargs: Any) -> TokenSoftDecay:
         """Inverse of :meth:`save`, from a folder or the hub."""
         place = {key: kwargs[key] for key in ("subfolder", "token", "cache_folder", "revision") if key in kwargs}
-        made = cls(**cls.load_config(model_name_or_path, **place))
+        config = cls.load_config(model_name_or_path, **place)
+        config.pop("alpha", None)  # it comes with the weights, and training may have led it out of the range of a start
+        made = cls(**config)
         cls.load_torch_weights(model_name_or_path, model=made, **place)
         return made
 

@@ -20,6 +20,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -44,13 +45,18 @@ Penalty = Callable[[Tensor, Tensor | None], Tensor]
 
 
 def asked(penalty: Callable[..., Tensor], **offers: Any) -> dict[str, Any]:
-    """Those of ``offers`` that ``penalty`` has a parameter for, by name.
+    """Those of ``offers`` that ``penalty`` has a parameter for, by name; compiled, or in a partial that leaves it open.
 
     >>> asked(lambda points, labels=None: points.sum(), labels=3, shrinkage_cov=4)
     {'labels': 3}
     """
-    call = penalty.forward if isinstance(penalty, nn.Module) else penalty
-    return {name: offer for name, offer in offers.items() if name in inspect.signature(call).parameters}
+    bound: set[str] = set()
+    while isinstance(penalty, partial):
+        bound |= set(penalty.keywords)
+        penalty = penalty.func
+    call = getattr(penalty, "_orig_mod", penalty).forward if isinstance(penalty, nn.Module) else penalty
+    open_ones = set(inspect.signature(call).parameters) - bound
+    return {name: offer for name, offer in offers.items() if name in open_ones}
 
 
 @contextmanager
@@ -60,11 +66,14 @@ def rehearsal(model: nn.Module) -> Iterator[None]:
     kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"), torch.no_grad():
-        yield
-        for buffer, before in kept:
-            buffer.data.copy_(before)  # a graph that waits for its backward pass may hold the buffer: it is as it was
-    # Weights cast under autocast were cached without their graph; the training pass must cast its own.
-    torch.clear_autocast_cache()
+        try:
+            yield
+        finally:
+            for buffer, before in kept:
+                # a graph that waits for its backward pass may hold the buffer: it is as it was
+                buffer.data.copy_(before)
+            # Weights cast under autocast were cached without their graph; the training pass must cast its own.
+            torch.clear_autocast_cache()
 
 
 def penalty_gradients(penalty: Penalty, seen: Sequence[tuple[Tensor, Tensor | None]]) -> tuple[Tensor, list[Tensor]]:

@@ -93,7 +93,10 @@ def quiet(model: nn.Module) -> Iterator[None]:
 @contextmanager
 def _generators_kept(loader: Any) -> Iterator[None]:
     """Put back what a data loader draws its order from: generators, and the epoch that Accelerate's loaders count."""
-    holders = [loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
+    holders = [loader]
+    for holder in holders:  # which grows: batch samplers hold samplers, and those of Accelerate batch samplers
+        parts = (getattr(holder, name, None) for name in ("sampler", "batch_sampler"))
+        holders += [part for part in parts if part is not None and all(part is not one for one in holders)]
     kept = [g for holder in holders if isinstance(g := getattr(holder, "generator", None), torch.Generator)]
     states, epoch = [g.get_state() for g in kept], getattr(loader, "iteration", None)
     try:
@@ -199,7 +202,8 @@ class ShrinkageCovariance:
     def update(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Let ``points`` (n, d) of all processes replace as many older ones; returns the covariance (d, d).
 
-        Points that aren't finite, as of a step that a loss scaler skips, change nothing. Raises
+        Points that aren't finite, as of a step that a loss scaler skips, change nothing on an accelerator; where values
+        are looked at, as on the CPU, they are a :class:`~isonb.errors.DegenerateError`. Raises
         :class:`~isonb.errors.NotFittedError` before :meth:`refresh`.
         """
         dtype, batch = self.cov.dtype, Moments().update(points, mask).reduced(self._total)

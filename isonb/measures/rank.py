@@ -62,14 +62,19 @@ def effective_number(shares: Tensor, order: float, power: int = 1) -> Tensor:
     most = shares.amax(-1, keepdim=True)
     rounding = 2 * math.sqrt(shares.shape[-1]) * torch.finfo(shares.dtype).eps
     usable = shares > rounding**power * most  # the rest is what rounding leaves of 0
-    some = torch.where(usable, shares, 1.0)  # neither a power nor a logarithm of nothing has a slope
+    logs = torch.where(usable, shares, 1.0).log()  # 0 for the rest, without a slope
     if order == 1:
-        return torch.where(usable, -some * some.log(), 0.0).sum(-1).exp()
+        return (-shares * logs).sum(-1).exp()
     if math.isinf(order):
         top = most.squeeze(-1)
         return torch.where(top > 0, 1 / torch.where(top > 0, top, 1.0), 1.0)
-    total = torch.where(usable, (order * some.log()).exp(), 0.0).sum(-1)
-    return (torch.where(total > 0, total, 1.0).log() / (1 - order)).exp()
+    gap = order - 1
+    if abs(gap) < 0.1:  # the sum is near 1, and its logarithm near 0
+        return ((shares * torch.expm1(gap * logs)).sum(-1).log1p() / -gap).exp()
+    top = torch.where(most > 0, most, 1.0).detach().log()  # without it, powers of high order vanish
+    beside = torch.where(usable, logs - top, 0.0)
+    total = torch.where(usable, (order * beside).exp(), 0.0).sum(-1)
+    return ((torch.where(total > 0, total, 1.0).log() + order * top.squeeze(-1)) / -gap).exp()
 
 
 @validated

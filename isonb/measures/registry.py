@@ -18,7 +18,7 @@ from torch import Tensor
 
 from isonb.barcodes.entropy import persistent_entropy
 from isonb.barcodes.rips import h0_barcode
-from isonb.checks import strict
+from isonb.checks import strict, validated
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
 from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
@@ -198,6 +198,7 @@ def attempt(measure: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor
     return value if bool(torch.isfinite(value).all()) else None
 
 
+@validated
 @torch.no_grad()
 def measure_all(x: Tensor, names: Iterable[str] | None = None) -> dict[str, float | None]:
     """Measures of points (n, d) by name, all of them or some; None where one isn't defined for these points.

@@ -198,7 +198,7 @@ class TokenUniformity(Streaming):
     summary, function = Average, staticmethod(token_uniformity)
 
     def __init__(self, *, include_self: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(None, type(self).__name__, include_self, **kwargs)
         self.include_self = include_self
 
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:

@@ -22,7 +22,7 @@ class Alignment(Streaming):
     summary = Average
 
     def __init__(self, power: float = 2.0, normalize: bool = True, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(None, "Alignment", float(power), normalize, **kwargs)
         self.power, self.normalize = power, normalize
 
     def update(self, x: Tensor, y: Tensor, mask: Tensor | None = None) -> None:  # type: ignore[override]
@@ -43,7 +43,7 @@ class CKA(Streaming):
     ``dims``, if given, is the sum of both. The debiased form needs fourth moments of both clouds, which are not kept.
     """
 
-    least = 2
+    least, exact = 2, True
 
     def __init__(self, first: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

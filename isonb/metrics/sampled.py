@@ -40,7 +40,7 @@ class Sampled(Base):
     def __init__(
         self, function: Callable[[Tensor], Tensor], *, capacity: int = 4096, seed: int = 0, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(capacity, seed, **kwargs)
         if capacity < 2:
             fail(InputError, "capacity must be at least 2", capacity, "4096 points are 6 MB in 384 dimensions.")
         self.function, self.capacity, self.seed = function, capacity, seed

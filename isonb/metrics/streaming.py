@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -39,15 +40,50 @@ def common_width(width: int, like: Tensor, group: Any) -> int:
 
 
 class Base(Metric):  # type: ignore[misc]
-    """The flags, and states that keep their dtype."""
+    """The flags, states that keep their dtype, and errors that leave no trace."""
 
     full_state_update = False
     is_differentiable = False
     higher_is_better = None
 
+    def __init__(self, *fed: Any, **kwargs: Any) -> None:
+        """``fed``: all that the states depend on beside what is passed to update.
+
+        In a collection torchmetrics lets metrics share their states where the names agree and, after the first batch,
+        the values: an empty state carries it as its name.
+        """
+        super().__init__(**kwargs)
+        self._fed = f"fed {fed}"
+        self.add_state(self._fed, torch.zeros(()), dist_reduce_fx=None)
+
+    def persistent(self, mode: bool = False) -> None:
+        """Whether a ``state_dict`` holds the states."""
+        super().persistent(mode)
+        self._persistent[self._fed] = False  # it may go on with another seed, say
+
     def plot(self, val: Tensor | Sequence[Tensor] | None = None, ax: Any = None) -> Any:
         """A matplotlib figure and axes of the value now, of a given one, or of several as a course (torchmetrics)."""
         return self._plot(val, ax)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The value of a batch alone, which joins the others; one that has none is an error and doesn't join."""
+        with self._unchanged_by_errors():
+            return super().forward(*args, **kwargs)
+
+    @contextmanager
+    def sync_context(self, *args: Any, **kwargs: Any) -> Iterator[None]:
+        """Inside, the states are those of all processes; after it, or after an error in it, those of this one."""
+        with self._unchanged_by_errors(), super().sync_context(*args, **kwargs):
+            yield
+
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        before = self.__dict__ | self._copy_state_dict()  # torchmetrics' flags, and states
+        try:
+            yield
+        except BaseException:
+            self.__dict__.update(before)
+            raise
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> Any:
         """Follow a change of device, never one of dtype: a float64 state in half precision would be lost."""
@@ -66,8 +102,8 @@ class Streaming(Base):
     least = 1  # points, or numbers, below which there is no value
     exact = False  # products in float64 whatever the points are, for values that depend on the smallest directions
 
-    def __init__(self, kind: Any = None, *, dims: int | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, kind: Any = None, *fed: Any, dims: int | None = None, **kwargs: Any) -> None:
+        super().__init__(self.exact, *fed, **kwargs)
         self.kind, self.dims = kind or self.summary, dims
         for name, part in zip(STATES[self.kind], self._none(dims or 0).state_tensors(), strict=True):
             self.add_state(name, part, dist_reduce_fx=None)
@@ -115,7 +151,7 @@ class Streaming(Base):
 
     def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
         if dist_sync_fn is not gather_all_tensors:  # a gather of the caller's own
-            shards = [dist_sync_fn(part, group=process_group) for part in self.metric_state.values()]
+            shards = [dist_sync_fn(getattr(self, name), group=process_group) for name in STATES[self.kind]]
             self._keep(self._none(self.dims or 0))
             for shard in zip(*shards, strict=True):
                 self._reduce_states(dict(zip(STATES[self.kind], shard, strict=True)))

@@ -130,6 +130,7 @@ class GlowFlow(OptionModule):
         self.steps = nn.ModuleList(_Step(d, self.width, generator) for d in self.widths for _ in range(self.depth))
         self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
 
+    @validated
     def begin(self, x: Tensor) -> Self:
         """Start the normalisations from a batch (n, d), n >= 2. Returns self."""
         rows = self._checked(x, 2)
@@ -141,6 +142,7 @@ class GlowFlow(OptionModule):
         steps = self.steps[k * self.depth : (k + 1) * self.depth]
         return [step for step in steps if isinstance(step, _Step)]
 
+    @validated
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Points (..., d) to z (..., d) and log-determinants (...)."""
         if not bool(self.begun):
@@ -165,6 +167,7 @@ class GlowFlow(OptionModule):
             done.append(out)
         return torch.cat(done, -1), logdet
 
+    @validated
     def inverse(self, z: Tensor) -> Tensor:
         """Points (..., d) whose image is ``z``."""
         rows = self._checked(z, 0)
@@ -205,7 +208,6 @@ class GlowFlow(OptionModule):
         return flow
 
 
-@validated
 def _rows(x: Tensor, d: int, points: int) -> Tensor:
     x, _ = check_points(x, points=points)
     if x.shape[-1] != d:
@@ -213,6 +215,7 @@ def _rows(x: Tensor, d: int, points: int) -> Tensor:
     return x.reshape(-1, d)
 
 
+@validated
 def fit_flow(
     x: Tensor,
     epochs: int = 1,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from isonb.checks import check_points, validated
+from isonb.checks import check_points, mask_of, validated
 from isonb.errors import ShapeError, fail
 from isonb.numerics.scale import unit_sized
 from isonb.points import stacked
@@ -82,10 +82,11 @@ def sbert_wk(
     [0.3333, 0.3333, 0.3333]
     """
     stack = stacked(hidden_states)
-    if stack.ndim != 4:
+    if stack.ndim != 4 or not len(stack):
         fix = "Pass the hidden_states of a model, the embedding output first."
         fail(ShapeError, "hidden_states must be L + 1 tensors (B, T, d)", f"shape {tuple(stack.shape)}", fix)
-    keep = None if mask is None else mask.unsqueeze(0).expand(stack.shape[:-1])
+    mask = mask_of(stack[0], mask, name="a layer")
+    keep = None if mask is None else mask.expand(stack.shape[:-1])
     stack, real = check_points(stack, keep, name="hidden_states", points=2)
     least = max(window + 1, 3)
     if window < 1 or not 0 <= layer_start <= stack.shape[0] - least:

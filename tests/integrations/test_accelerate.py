@@ -4,6 +4,7 @@ import pytest
 import tiny
 import torch
 from accelerate import Accelerator
+from accelerate.data_loader import prepare_data_loader
 from accelerate.state import AcceleratorState, GradientState, PartialState
 from gloo import run
 from support import assert_same
@@ -13,6 +14,7 @@ from isonb.errors import InputError
 from isonb.integrations.accelerate import groups, measure, update
 from isonb.integrations.hidden_states import Pooling
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
+from isonb.losses.istar import ShrinkageCovariance
 from isonb.measures.isoscore import isoscore
 from isonb.metrics import IsoScore
 
@@ -114,6 +116,32 @@ def test_the_shrinkage_covariance_reaches_the_penalty():
 
 def test_every_row_is_measured_once():
     assert_same(score(5), want_score())
+
+
+def test_a_measurement_leaves_the_model_and_the_random_numbers_as_they_were():
+    accelerator, model = Accelerator(cpu=True), tiny.model(dropout=0.5).train()
+    flags, state = [module.training for module in model.modules()], torch.get_rng_state()
+    measure(accelerator, model, accelerator.prepare(DataLoader(ROWS, 5, shuffle=True)), IsoScore(), Pooling("mean"))
+    assert [module.training for module in model.modules()] == flags
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_a_covariance_of_each_epoch_leaves_the_order_of_the_rows(seeded):
+    """Of one of two processes, whose loaders hold the generator deep inside."""
+
+    def order(shrinkage):
+        Accelerator(cpu=True)
+        model, loader, rows = tiny.model(), DataLoader(ROWS, 4, shuffle=True), []
+        places = {"num_processes": 2, "process_index": 0, "put_on_device": False}
+        loader = prepare_data_loader(loader, use_seedable_sampler=seeded, **places)
+        for _ in range(2):
+            if shrinkage is not None:
+                shrinkage.refresh(model, loader)
+            rows += [batch["input_ids"] for batch in loader]
+        return torch.cat(rows)
+
+    assert torch.equal(order(None), order(ShrinkageCovariance()))
 
 
 def on_this_rank():

@@ -36,6 +36,18 @@ def test_a_model_without_a_registry_is_searched_for_its_list_of_layers(monkeypat
     assert all(torch.equal(a, b) for a, b in zip(states.take(), want, strict=True))
 
 
+@pytest.mark.parametrize("layers", ["all", 1])
+def test_a_model_whose_layers_cannot_be_found_is_refused_before_any_hook(monkeypatch, layers):
+    model = tiny.model("roberta")
+    monkeypatch.setattr(type(encoder_of(model)), "_can_record_outputs", None)
+    model.config.num_hidden_layers = 3
+    for look in (lambda: HiddenStates(model, layers), lambda: Pooling("tokens", layers).check(model)):
+        with pytest.raises(InputError, match="must have a list of 3 layers"):
+            look()
+    Pooling("cls").check(model)  # the last state needs no list
+    assert not any(module._forward_pre_hooks or module._forward_hooks for module in model.modules())
+
+
 def test_wrappers_and_heads_are_looked_through():
     model = tiny.model()
     wrapped = torch.nn.Module()

@@ -231,6 +231,15 @@ def test_soft_decay_is_trained_saved_and_loaded(bert, tmp_path, mode):
     torch.testing.assert_close(torch.as_tensor(again.encode(TEXTS)), torch.as_tensor(model.encode(TEXTS)))
 
 
+@pytest.mark.parametrize("alpha", [0.3, -1.5])
+def test_an_alpha_that_training_has_led_out_of_its_start_range_is_loaded(tmp_path, alpha):
+    layer = TokenSoftDecay(mode="code")
+    with torch.no_grad():
+        layer.layer.raw.fill_(alpha)
+    layer.save(str(tmp_path))
+    assert TokenSoftDecay.load(str(tmp_path)).alpha == pytest.approx(alpha)
+
+
 def routed(bert, width=16):
     """Two towers; the one of documents ends at ``width`` dimensions."""
     query, document = tower(bert), tower(bert)

@@ -1,5 +1,7 @@
 """The Trainer with a penalty: one update, however it is cut into micro-batches."""
 
+from functools import partial
+
 import pytest
 import tiny
 import torch
@@ -13,7 +15,7 @@ from transformers import Trainer, TrainingArguments
 from isonb.errors import InputError, PrecisionWarning
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.trainer import IsotropyTrainerMixin
-from isonb.integrations.union import carrying, penalty_gradients, rehearsal
+from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal
 from isonb.losses import (
     CosRegLoss,
     GORLoss,
@@ -354,6 +356,24 @@ def test_a_rehearsal_repeats_dropout_and_keeps_buffers():
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not torch.equal(*first)
     assert model.calls == 2
+
+
+def test_a_rehearsal_that_fails_leaves_no_trace_either():
+    model, state = Counting(), torch.get_rng_state()
+    with pytest.raises(RuntimeError, match="cannot be multiplied"), rehearsal(model):
+        model(torch.ones(4, 7))  # counted, then refused
+    assert model.calls == 0
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_penalty_that_is_compiled_or_partly_called_gets_what_it_takes():
+    offers = {"labels": 3, "shrinkage_cov": 4}
+    entropy, star = PersistentEntropyLoss(), IStarLoss()
+    for loss, name in ((entropy, "labels"), (star, "shrinkage_cov")):
+        compiled = torch.compile(loss, backend="eager")
+        for penalty in (loss, compiled, partial(loss), partial(compiled), loss.forward):
+            assert asked(penalty, **offers) == {name: offers[name]}
+    assert asked(partial(star, shrinkage_cov=torch.eye(2)), **offers) == {}  # given once for all
 
 
 def test_a_graph_that_waits_outlives_a_rehearsal():

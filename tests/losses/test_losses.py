@@ -13,7 +13,7 @@ from support import Q8, as_on_an_accelerator, assert_same, check_gradient, check
 from torch import nn
 
 from isonb.barcodes.entropy import prominent_bars
-from isonb.errors import DtypeError, InputError, NotFittedError, ShapeError
+from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
 from isonb.losses import (
     CosRegLoss,
     GaoCosineLoss,
@@ -284,6 +284,26 @@ def test_shrinkage_covariance_leaves_no_trace():
         ShrinkageCovariance().cov  # noqa: B018
 
 
+@pytest.mark.parametrize("nested", [1, 2])
+def test_generators_are_kept_however_deep_they_lie(nested):
+    class Shard:  # as that of Accelerate
+        def __init__(self, batch_sampler):
+            self.batch_sampler = batch_sampler
+
+        def __iter__(self):
+            yield from self.batch_sampler
+
+    generator = torch.Generator().manual_seed(5)
+    data = loader_of().dataset
+    batches = torch.utils.data.BatchSampler(torch.utils.data.RandomSampler(data, generator=generator), 4, False)
+    loader = torch.utils.data.DataLoader(data, batch_sampler=batches if nested == 1 else Shard(batches))
+    before = generator.get_state()
+    ShrinkageCovariance().refresh(Encoder(), loader)
+    assert torch.equal(before, generator.get_state())
+    next(iter(loader))
+    assert not torch.equal(before, generator.get_state())
+
+
 def test_points_of_training_replace_older_ones_in_the_shrinkage_covariance(monkeypatch):
     first, rest = uneven(40, 4), uneven(4, 6, 4, seed=1) + 1
     measure = ShrinkageCovariance(forward=lambda model, batch: ([batch, batch], None))
@@ -296,6 +316,10 @@ def test_points_of_training_replace_older_ones_in_the_shrinkage_covariance(monke
     assert_same(measure.update(first), first.T.cov())  # more than those behind it: all are replaced
     with pytest.raises(NotFittedError, match="Call refresh"):
         ShrinkageCovariance().update(first)
+    before = measure.cov
+    with pytest.raises(DegenerateError, match="must be finite"):
+        measure.update(first * math.nan)
+    assert measure.cov is before
     as_on_an_accelerator(monkeypatch)  # where values aren't looked at
     assert torch.equal(measure.cov, measure.update(first * math.nan))
 

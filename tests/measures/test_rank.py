@@ -9,6 +9,7 @@ from support import P4, assert_same, check_rejects, normal, uneven
 
 from isonb import alpha_req, anisotropy, effective_rank, participation_ratio
 from isonb.errors import DegenerateError, FitWarning, InputError, ShapeError
+from isonb.measures.rank import effective_number
 from isonb.metrics import AlphaReQ
 
 
@@ -37,6 +38,34 @@ def test_equal_directions_count_as_so_many(order):
     x = torch.linalg.qr(normal(20, 5))[0] @ torch.linalg.qr(normal(9, 5, seed=1))[0].mT  # 5 directions of 9
     assert effective_rank(x, order).item() == pytest.approx(5)
     assert effective_rank(x.float(), order).item() == pytest.approx(5, rel=1e-3)
+
+
+@pytest.mark.parametrize("order", [1e-3, 0.5, 0.95, 1 - 1e-6, 1, 1 + 1e-6, 1 + 1e-12, 1.05, 2, 50, 200, 1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_order_is_the_one_of_exact_sums(order, dtype):
+    needle = torch.tensor([1.0, *[0.01] * 50])
+    for name, s in {"equal": torch.ones(100), "falling": 0.95 ** torch.arange(100.0), "needle": needle}.items():
+        q = s.double() / s.double().sum()
+        logs, mean = q.log(), (q * q.log()).sum()
+        if abs(order - 1) < 1e-5:  # the logarithm of the sum would cancel: entropy, and half the variance beside it
+            negative = mean + (order - 1) / 2 * ((q * logs.square()).sum() - mean.square())
+        else:
+            negative = torch.logsumexp(order * logs, -1) / (order - 1)
+        shares = q.to(dtype).requires_grad_()
+        got = effective_number(shares, float(order))
+        assert got.item() == pytest.approx(math.exp(-negative), rel=max(600 * torch.finfo(dtype).eps, 1e-11)), name
+        got.backward()
+        assert bool(shares.grad.isfinite().all()), name
+
+
+@pytest.mark.parametrize("order", [0.5, 1, 1 + 1e-9, 1.05, 2, 1e4, math.inf])
+def test_directions_without_length_have_no_slope(order):
+    for shares in (torch.tensor([0.5, 0.5, 0.0]), torch.tensor([1.0, 0.0]), torch.zeros(3)):
+        leaf = shares.requires_grad_()
+        value = effective_number(leaf, order)
+        value.backward()
+        assert value.item() == pytest.approx(max(1, int((shares > 0).sum())))
+        assert bool(leaf.grad.isfinite().all())
 
 
 def test_small_directions_count_in_single_precision_too():

@@ -91,6 +91,10 @@ def test_of_points_that_have_no_such_number_there_is_none():
         MEASURES["persistent_entropy_normalized"](X[:2])
 
 
+def test_an_array_has_the_measures_of_its_tensor():
+    assert measure_all(X.numpy()) == measure_all(X)
+
+
 def test_an_unknown_measure_has_no_metric():
     with pytest.raises(isonb.errors.InputError, match="must be of a measure of the registry; got 'isotropy'"):
         metrics.metric_of("isotropy")

@@ -155,10 +155,37 @@ def test_what_stands_beside_the_points_comes_in_batches_and_merges(name):
         assert_same(metric.compute(), function(x, y, mask=mask))
 
 
-@pytest.mark.parametrize("name", ["IsoScore", "IsoScore-U", "mean cosine", "sampled TwoNN"])
-def test_states_are_saved_copied_and_pickled(name):
+@pytest.mark.parametrize("name", ["IsoScore", "IsoScore-U", "mean cosine", "effective rank", "sampled TwoNN"])
+def test_a_batch_without_a_value_takes_nothing_from_the_others(name):
     make, function = POINTS[name]
     metric = fed(make, cuts=[0, 20])
+    for batch in (torch.zeros(1, 6).double(), X[:1] / 0):
+        with pytest.raises(InputError):
+            metric(batch)
+    assert_same(metric.compute(), function(X[:20]))
+    metric(X[20:])
+    assert_same(metric.compute(), function(X))
+
+
+def test_a_value_that_fails_on_all_processes_leaves_each_its_own_points():
+    metric = metrics.IsoScore(dist_sync_fn=lambda state, group: [state, state], distributed_available_fn=lambda: True)
+    metric.update(torch.ones(3, 6).double())
+    with pytest.raises(DegenerateError, match="must not be zero"):
+        metric.compute()
+    assert metric.count == 3
+    metric.update(X)
+    assert_same(metric.compute(), isoscore(torch.cat([X, X, torch.ones(6, 6)])))
+
+
+SAVED = ["IsoScore", "IsoScore-U", "mean cosine", "effective rank", "alignment", "sampled TwoNN"]
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_states_are_saved_copied_and_pickled(name):
+    make, function, *inputs = (POINTS | BESIDE)[name]
+    inputs = inputs[0] if inputs else (X,)
+    metric = make()
+    metric.update(*(part[:5] for part in inputs))
     metric.persistent(True)
     buffer = io.BytesIO()
     torch.save(metric.state_dict(), buffer)
@@ -166,9 +193,18 @@ def test_states_are_saved_copied_and_pickled(name):
     restored = make()
     restored.load_state_dict(torch.load(buffer, weights_only=True))
     for again in (restored, copy.deepcopy(metric), pickle.loads(pickle.dumps(metric)), metric.clone()):
-        again.update(X[20:])
-        assert_same(again.compute(), function(X))
+        again.update(*(part[5:] for part in inputs))
+        assert_same(again.compute(), function(*inputs))
     assert make().state_dict() == {}
+
+
+def test_a_sample_goes_on_from_a_checkpoint_with_another_seed_and_capacity():
+    metric = fed(functools.partial(metrics.Sampled, remaining, capacity=30), cuts=[0, 20])
+    metric.persistent(True)
+    later = metrics.Sampled(remaining, capacity=10, seed=1)
+    later.load_state_dict(metric.state_dict())
+    later.update(X[20:])
+    assert (later.seen, len(later.compute())) == (40, 10)
 
 
 def test_states_keep_float64_under_casts():
@@ -191,6 +227,60 @@ def test_a_collection_keeps_one_state_for_metrics_of_the_same_kind():
     assert_same(values["IsoScore"], isoscore(X))
     assert_same(values["ExplainedVariance"], explained_variance(X))
     assert_same(values["MeanCosine"], mean_cosine(X))
+
+
+def grouped_and_alone(made, batches):
+    """The values of a collection that may share states, and of one that may not, after some batches."""
+    values = []
+    for groups in (True, False):
+        together = MetricCollection(made(), compute_groups=groups)
+        for batch in batches:
+            together.update(batch)
+        values.append(together.compute())
+    return values
+
+
+def test_a_metric_in_float64_shares_no_state_with_one_in_float32():
+    x = (uneven(40, 2) @ uneven(2, 6)).float()
+
+    def made():
+        return {"iso": metrics.IsoScore(), "rank": metrics.EffectiveRank(), "skew": metrics.SpectralSkewness()}
+
+    together, alone = grouped_and_alone(made, x.split(20))
+    assert together == alone
+    assert together["rank"].item() == pytest.approx(isonb.effective_rank(x.double()).item(), rel=1e-6)
+
+
+def test_samples_of_another_size_or_seed_are_drawn_apart_and_alike_ones_once():
+    def made():
+        kinds = {"few": (50, 0), "many": (1000, 0), "as many": (1000, 0), "others": (50, 1)}
+        return {name: metrics.Sampled(remaining, capacity=size, seed=seed) for name, (size, seed) in kinds.items()}
+
+    together, alone = grouped_and_alone(made, uneven(200, 3).split(20))
+    assert [len(together[name]) for name in made()] == [50, 200, 200, 50]
+    assert all(torch.equal(rows, alone[name]) for name, rows in together.items())
+    collection = MetricCollection(made())
+    collection.update(uneven(20, 3))
+    assert sorted(len(group) for group in collection.compute_groups.values()) == [1, 1, 2]
+
+
+def test_averages_of_other_numbers_are_kept_apart_though_the_first_batch_gives_the_same():
+    """Tokens all equal; pairs without any distance."""
+
+    def made():
+        kinds = {"CLS": metrics.ClsUniformity, "tokens": metrics.TokenUniformity}
+        return {f"{name} {own}": kind(include_self=own) for name, kind in kinds.items() for own in (True, False)}
+
+    together, alone = grouped_and_alone(made, [torch.ones(2, 7, 4), TOKENS])
+    assert together == alone
+    assert len({value.item() for value in together.values()}) == 4
+    pairs = MetricCollection({"a": metrics.Alignment(), "b": metrics.Alignment(1.0), "c": metrics.Alignment(2)})
+    x, y = TOKENS[:, 0], TOKENS[:, 1]
+    pairs.update(x, x)
+    pairs.update(x, y)
+    for name, power in {"a": 2.0, "b": 1.0, "c": 2.0}.items():
+        assert_same(pairs.compute()[name], isonb.alignment(torch.cat([x, x]), torch.cat([x, y]), power=power))
+    assert sorted(len(group) for group in pairs.compute_groups.values()) == [1, 2]
 
 
 @pytest.mark.parametrize("name", POINTS | BESIDE)
@@ -253,6 +343,14 @@ def test_a_sample_is_reproducible_merges_and_says_so():
     first.merge_state(other)
     assert_same(first.keys.sort().values, smallest)
     assert first.seen == 80
+
+
+def test_cka_keeps_a_small_cloud_beside_an_ordinary_one():
+    """Whose squares float32 has no number for."""
+    x, y = X.float(), (1e-24 * uneven(40, 6, seed=1)).float()
+    metric = metrics.CKA()
+    metric.update(x, y)
+    assert metric.compute().item() == pytest.approx(isonb.cka(x.double(), y.double()).item(), rel=1e-9)
 
 
 SHARDS = {"unequal": [[0, 3, 29], [29, 40]], "one empty": [[0, 11, 40], []], "one point": [[0, 1], [1, 25, 40]]}

@@ -42,6 +42,19 @@ def test_log_determinant_is_that_of_the_jacobian(d, levels):
         assert got.item() == pytest.approx(torch.linalg.slogdet(matrix).logabsdet.item(), rel=1e-9)
 
 
+def test_a_flow_keeps_its_digits_under_autocast():
+    x = uneven(40, 6).float()
+    flow = stirred(6, x=x.double()).float()
+    z, logdet = flow(x)
+    again, trained = GlowFlow(6, levels=2).begin(x), fit_flow(x, flow=GlowFlow(6, levels=2))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert all(torch.equal(*pair) for pair in zip(flow(x), (z, logdet), strict=True))
+        assert_same(flow.inverse(z), x, rtol=1e-4, atol=1e-5)
+        begun, later = GlowFlow(6, levels=2).begin(x), fit_flow(x, flow=GlowFlow(6, levels=2))
+    for one, other in ((begun, again), (later, trained)):
+        assert all(torch.equal(*pair) for pair in zip(one.parameters(), other.parameters(), strict=True))
+
+
 def test_bad_input():
     x, flow = uneven(10, 6), stirred(6)
     for call, kind, match in (

@@ -49,6 +49,11 @@ def test_bad_input():
     check_rejects(sbert_wk, ShapeError, "at least 3 of the 7", states, layer_start=5)
     check_rejects(sbert_wk, ShapeError, "window of 0", states, window=0)
     check_rejects(sbert_wk, ShapeError, r"\(B, T, d\)", states[0])
+    check_rejects(sbert_wk, ShapeError, "must be L", states[:0])
+    for shape in ((1, 4), (2, 5), (2, 4, 1), (4,)):
+        check_rejects(
+            sbert_wk, ShapeError, r"one entry a row of a layer, shape \(2, 4\)", states, torch.ones(shape).bool()
+        )
     check_rejects(sbert_wk, ShapeError, "leave at least 2", states, torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0]]))
 
 
