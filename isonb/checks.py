@@ -278,6 +278,3 @@ def nonnegative(x: Tensor, *, name: str) -> Tensor:
             bad = x[~((x >= 0) & torch.isfinite(x))][0].item()
             fail(DegenerateError, f"{name} must be finite and >= 0", bad, "Drop infinite bars; pass lengths.")
     return x
-
-
-border, cloud, pooled, fits = validated, check_points, flatten_points, check_overflow  # the names of before

@@ -7,7 +7,7 @@ A cloud is a tensor ``(..., n, d)``: n points as rows. An optional mask ``(..., 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -83,7 +83,7 @@ def pool(states: Sequence[Tensor], mask: Tensor | None, mode: Mode) -> Tensor:
     if mode not in _POOLS:
         names = ", ".join(map(repr, _POOLS))
         fail(InputError, f"points must be one of {names}", repr(mode), "I-STAR takes 'tokens'.")
-    states, mask = [tensor_of(state) for state in states], tensor_of(mask)
+    states, mask = _layers(states), tensor_of(mask)
     real = None if mask is None else mask.bool()
     wide = [state.float() if state.dtype in (torch.float16, torch.bfloat16) else state for state in states]
     return torch.cat([_POOLS[mode](state, real) for state in wide])
@@ -125,14 +125,25 @@ def token_cloud(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     return _tokens(*check_points(hidden, mask, name="hidden", points=1))
 
 
+def _layers(hidden_states: Any, alike: bool = False) -> Any:
+    """Hidden states by layer: the tensors of a sequence, if need be of one shape, or one tensor (L + 1, B, T, d)."""
+    hidden_states = tensor_of(hidden_states)
+    if isinstance(hidden_states, Tensor) and hidden_states.ndim > 3:
+        return hidden_states
+    states = [tensor_of(state) for state in hidden_states] if isinstance(hidden_states, Sequence) else [hidden_states]
+    whole = isinstance(hidden_states, Sequence) and all(isinstance(state, Tensor) for state in states)
+    if not states or not whole or (alike and len({state.shape for state in states}) != 1):
+        got = [tuple(item.shape) if isinstance(item, Tensor) else type(item).__name__ for item in states] or "none"
+        fix = "Pass the hidden_states of a model, one tensor (B, T, d) a layer."
+        fail(ShapeError, "hidden_states must be tensors of one shape", got, fix)
+    return states
+
+
 def stacked(hidden_states: Sequence[Tensor] | Tensor, layers: Layers | None = None) -> Tensor:
     """Hidden states as one tensor, layers first; all of them, or some."""
     if isinstance(hidden_states, Tensor):
         return hidden_states if layers is None else hidden_states[chosen_layers(layers, len(hidden_states))]
-    states = [tensor_of(state) for state in hidden_states] if isinstance(hidden_states, Sequence) else []
-    if not all(isinstance(state, Tensor) for state in states) or len({state.shape for state in states}) != 1:
-        got = [tuple(item.shape) if isinstance(item, Tensor) else type(item).__name__ for item in states] or "none"
-        fail(ShapeError, "hidden_states must be tensors of one shape", got, "Pass the hidden_states of a model.")
+    states = _layers(hidden_states, alike=True)
     return torch.stack(states if layers is None else [states[k] for k in chosen_layers(layers, len(states))])
 
 
@@ -165,6 +176,7 @@ def points_from_hidden_states(
     >>> tuple(points.shape), mask.tolist()
     ((4, 3), [True, False, True, False])
     """
+    hidden_states = _layers(hidden_states)
     indices = chosen_layers(layers, len(hidden_states))
     real_mask = None if include_pads else mask
     checked = [

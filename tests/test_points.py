@@ -1,13 +1,22 @@
 """Hidden states to clouds: pooling, layers, groups, and centring."""
 
 import numpy as np
+import pytest
 import torch
 from golden_cases import load
 from support import assert_same, check_dtypes, check_gradient, check_rejects, normal, uneven
 
 from isonb.errors import DtypeError, ShapeError
 from isonb.numerics.rows import centered
-from isonb.points import cls_pool, label_groups, layer_average, mean_pool, token_cloud
+from isonb.points import (
+    cls_pool,
+    label_groups,
+    layer_average,
+    mean_pool,
+    points_from_hidden_states,
+    pool,
+    token_cloud,
+)
 
 
 def test_centered_keeps_its_shape_far_from_the_origin():
@@ -28,9 +37,9 @@ def test_pooling():
     flat = np.concatenate([t[m == 1] for t, m in zip(tokens.numpy(), mask.numpy(), strict=True)])
     assert_same(token_cloud(tokens, mask), torch.from_numpy(flat))
     assert token_cloud(tokens).shape == (48, 32)
-    for pool in (cls_pool, token_cloud):
-        check_gradient(pool, uneven(2, 5, 3))
-        check_dtypes(pool, uneven(2, 5, 3))
+    for points in (cls_pool, token_cloud):
+        check_gradient(points, uneven(2, 5, 3))
+        check_dtypes(points, uneven(2, 5, 3))
 
 
 def test_layer_average_counts_the_embedding_output_as_layer_zero():
@@ -40,6 +49,17 @@ def test_layer_average_counts_the_embedding_output_as_layer_zero():
     check_gradient(lambda x: layer_average(x, (0, 2)), uneven(3, 2, 4, 3))
     for layers in ((), (7,), (0, -8)):
         check_rejects(layer_average, ShapeError, "7 hidden states", states, layers)
+
+
+def test_hidden_states_that_are_none_or_of_one_layer_are_refused():
+    tokens = uneven(4, 5, 3)
+    for states in (None, 3, [], [tokens, "b"], tokens, tokens.numpy(), tokens[0, 0]):
+        for points in (points_from_hidden_states, lambda x: pool(x, None, "cls")):
+            with pytest.raises(ShapeError, match="hidden_states must be tensors"):
+                points(states)
+    for states in ([tokens, tokens + 1], torch.stack([tokens, tokens + 1])):
+        assert_same(points_from_hidden_states(states)[0], tokens.flatten(0, 1) + 1)
+        assert_same(pool(states, None, "cls"), torch.cat([tokens[:, 0], tokens[:, 0] + 1]))
 
 
 def test_label_groups_are_the_parts_of_the_cloud():

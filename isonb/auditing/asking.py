@@ -9,16 +9,17 @@ from typing import Any
 
 import torch
 
-from isonb.auditing.choosing import Encoding, is_model
+from isonb.auditing.choosing import OF_MODELS, Encoding, is_model
 from isonb.auditing.fixing import check_path
 from isonb.auditing.measured import Pairs
 from isonb.auditing.models import audit_model
 from isonb.auditing.reading import matrix
+from isonb.auditing.reading.cells import as_numpy
 from isonb.auditing.report import Audit
 from isonb.auditing.rows import rows_of, usable
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, AuditOptions, audit_vectors
-from isonb.checks import usual_device
+from isonb.checks import tensor_of, usual_device
 from isonb.errors import DtypeError, InputError, ShapeError, fail, with_name
 from isonb.runtime.told import clipped
 
@@ -67,8 +68,8 @@ def audit(
         seed: of the sample.
         pairs: three columns (first, second, labels), 20 or more. The first two hold texts for a model, row numbers for
             vectors. Of a model with two sides the first texts are queries, the second ones documents. A label is 1 for
-            a match and 0 for none, or a grade. Pairs score each remedy; labels 0 and 1 also
-            give a threshold, chosen on one half and measured on the other.
+            a match and 0 for none, or a grade of three or more. Pairs score each remedy; labels 0 and 1 also give a
+            threshold, chosen on one half and measured on the other.
         queries: vectors, or texts of a model, 20 or more: they give such a threshold without labels.
         false_match_rate: the share of false matches at the threshold; it needs 2 / ``false_match_rate`` pairs labelled
             0 (200 by default).
@@ -77,7 +78,7 @@ def audit(
         max_length: cuts texts at fewer tokens than the model takes; without it, at its own limit, or at 256 where no
             pooling is saved.
         batch_size: texts at a time.
-        device: where the model runs.
+        device: where a model that is named runs; others run where they lie.
         work: a folder that the vectors of a model are written into in pieces, by its name or folder: an audit that was
             cut short goes on from there. They are kept under a fingerprint of all that makes them (weights,
             configuration, tokenizer, pooling). Without it they lie in a folder that is gone at the end.
@@ -90,9 +91,9 @@ def audit(
             ``.map.npz``, which does the same to queries.
 
     There must be 20 rows or more that count, of 2 dimensions or more: otherwise :class:`~isonb.errors.ShapeError`; for
-    what isn't numbers :class:`~isonb.errors.DtypeError`, for too few pairs or queries
-    :class:`~isonb.errors.InputError`. A model needs the extra ``audit`` (:class:`~isonb.errors.DependencyError`), and
-    raises what loading it raises.
+    what isn't numbers :class:`~isonb.errors.DtypeError`, for too few pairs or queries, and for an option that would
+    have no effect, :class:`~isonb.errors.InputError`. A model needs the extra ``audit``
+    (:class:`~isonb.errors.DependencyError`), and raises what loading it raises.
 
     >>> import torch
     >>> shifted = audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
@@ -100,14 +101,16 @@ def audit(
     (['shift', 'hubs'], False)
     """
     with named("audit"):
-        options = AuditOptions(sample, seed, false_match_rate, fix)
-        if fix is not None:
-            check_path(fix, vectors)
-        labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
-        path = isinstance(vectors, str | Path) and texts is None
-        if is_model(vectors) and not path:
-            how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer, prompt)
+        path = None if fix is None else check_path(fix, vectors, queries)
+        options = AuditOptions(sample, seed, false_match_rate, path)
+        labelled = None if pairs is None else _labelled(pairs)
+        how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer, prompt)
+        read = isinstance(vectors, str | Path) and texts is None
+        if is_model(vectors) and not read:
+            if name is not None:
+                fail(InputError, "name must be left out of a model", repr(name), "It is an option of vectors.")
             return audit_model(vectors, texts, options, how, labelled, queries)
+        how.refuse(OF_MODELS, "of vectors", "It is an option of a model.")
         source = matrix(vectors, name=name)
         quote = None
         if texts is not None:
@@ -118,7 +121,7 @@ def audit(
             quote = lambda row: clipped(every[row])  # noqa: E731
         known = None if labelled is None else _row_pairs(source, labelled)
         asking = None if queries is None else _queries(queries, source.shape[1])
-        origin = ", ".join([repr(str(vectors)) if path else "vectors", *([f"name={name!r}"] if name else [])])
+        origin = ", ".join([repr(str(vectors)) if read else "vectors", *([f"name={name!r}"] if name else [])])
         return audit_vectors(source, options, pairs=known, queries=asking, quote=quote, origin=origin)
 
 
@@ -134,26 +137,42 @@ def named(name: str) -> Iterator[None]:
         raise with_name(error, name) from error.__cause__
 
 
-def _labels(pairs: Any) -> torch.Tensor:
-    """The labels of three columns of one length, at least 20 of them and not all the same."""
-    if not isinstance(pairs, list | tuple) or len(pairs) != 3 or len({len(part) for part in pairs}) != 1:
-        fail(ShapeError, "pairs must be (first, second, labels), of one length", type(pairs).__name__, "Zip them.")
+def _labelled(pairs: Any) -> tuple[Any, Any, torch.Tensor]:
+    """Three columns of one length, the last one as labels: at least 20, 0 and 1 or grades, and not all the same."""
     try:
-        labels = torch.as_tensor(pairs[2], dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError):
-        fail(DtypeError, "labels must be numbers", repr(pairs[2][:3]), "1 is a match, 0 is none.")
-    if labels.ndim != 1 or not bool(labels.isfinite().all()) or len(labels) < 20 or len(set(labels.tolist())) < 2:
-        got = f"{len(labels)} labels, {len(set(labels.tolist()))} different"
+        lengths = {len(part) for part in pairs}
+    except TypeError:
+        lengths = set()
+    if not isinstance(pairs, list | tuple) or len(pairs) != 3 or len(lengths) != 1:
+        fix = "Of a list of triples it is [*zip(*triples)]."
+        fail(ShapeError, "pairs must be (first, second, labels), of one length", type(pairs).__name__, fix)
+    labels = _column(pairs[2], "labels must be numbers", "1 is a match, 0 is none.")
+    values = sorted(set(labels.tolist()))
+    if len(labels) < 20 or len(values) < 2:
+        got = f"{len(labels)} labels, {len(values)} different"
         fail(InputError, "there must be 20 pairs or more with different labels", got, "Add pairs that don't match.")
-    return labels
+    if len(values) == 2 and values != [0, 1]:
+        got = f"{values[0]:g} and {values[1]:g} alone"
+        fail(InputError, "labels must be 0 and 1, or grades of three values or more", got, "1 is a match, 0 is none.")
+    return pairs[0], pairs[1], labels
+
+
+def _column(values: Any, must: str, fix: str) -> torch.Tensor:
+    """One number a pair (m,), in float64."""
+    try:
+        column = torch.as_tensor(tensor_of(as_numpy(values)), dtype=torch.float64)
+    except (InputError, TypeError, ValueError, RuntimeError):
+        fail(DtypeError, must, clipped(str(values)), fix)
+    if column.ndim != 1:
+        fail(ShapeError, f"{must}, one a pair", f"shape {tuple(column.shape)}", "Flatten them.")
+    if not bool(column.isfinite().all()):
+        fail(InputError, must, "some that are missing or infinite", fix)
+    return column
 
 
 def _row_pairs(source: Any, pairs: tuple[Any, Any, torch.Tensor]) -> Pairs:
-    try:
-        first, second = (torch.as_tensor(part, dtype=torch.float64) for part in pairs[:2])
-    except (TypeError, ValueError, RuntimeError):
-        fail(DtypeError, "pairs of vectors must be row numbers", repr(pairs[0][:2]), "For texts, audit a model.")
-    rows = torch.stack([first, second])
+    must = "pairs of vectors must be row numbers"
+    rows = torch.stack([_column(part, must, "For texts, audit a model.") for part in pairs[:2]])
     if not bool(((rows >= 0) & (rows < source.shape[0]) & (rows == rows.floor())).all()):
         got = f"{rows.min():g} to {rows.max():g}"
         fail(InputError, f"pairs must be row numbers from 0 to {source.shape[0] - 1}", got, "Count from 0.")

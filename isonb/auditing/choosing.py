@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Embedder, FunctionEmbedder, SentenceEmbedder, TokenEmbedder
-from isonb.errors import InputError, fail, needs
+from isonb.errors import InputError, fail, in_one_line, needs
 
 POOLS = ("auto", "mean", "cls", "last")
+OF_MODELS = ("pool", "max_length", "work", "tokenizer", "prompt")  # options that mean nothing to vectors
 USUAL = 256  # tokens that are read of a text by a model whose folder doesn't say
 
 
@@ -37,6 +39,17 @@ class Encoding:
         for name, value in (("max_length", limit), ("batch_size", self.batch_size)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 fail(InputError, f"{name} must be an integer from 1", repr(value), "Leave it out.")
+        try:
+            torch.empty(0, device=self.device)
+        except (AssertionError, RuntimeError, TypeError) as error:
+            got = f"{str(self.device)!r} ({in_one_line(error)})"
+            fail(InputError, "device must be one that this machine has", got, "The default is cpu.")
+
+    def refuse(self, names: Sequence[str], where: str, fix: str) -> None:
+        """Raise :class:`~isonb.errors.InputError` for one of these options that was chosen, since it has no effect."""
+        for field in fields(self):
+            if field.name in names and (value := getattr(self, field.name)) != field.default:
+                fail(InputError, f"{field.name} must be left out {where}", repr(value), fix)
 
 
 def is_model(thing: Any) -> bool:
@@ -50,6 +63,8 @@ def is_model(thing: Any) -> bool:
 
 def embedder_of(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
     """What encodes, and what had to be assumed for it."""
+    if not isinstance(model, nn.Module):
+        how.refuse(["tokenizer"], "here", "It belongs to a transformers model that is passed alone.")
     embedder, assumed = _chosen(model, how)
     if how.prompt is not None and not isinstance(embedder, SentenceEmbedder):
         fix = "Leave prompt out, and put it before the texts yourself."
@@ -64,9 +79,7 @@ def _chosen(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
         if not hasattr(model, "default_prompt_name") or "sparse" in type(model).__name__.lower():
             fix = "Pass a function from texts to vectors: isonb.audit(function, texts)."
             fail(InputError, "the model must give dense vectors", type(model).__name__, fix)
-        if how.pool != "auto":
-            fix = "Leave pool out: its modules say how it pools."
-            fail(InputError, "pool must be that of the model itself", repr(how.pool), fix)
+        how.refuse(["pool", "tokenizer"], "of a model of sentence-transformers", "It has its own.")
         return _sentencewise(model, _called(model), how)
     parts = list(model) if isinstance(model, tuple | list) else [model, how.tokenizer]
     if not isinstance(model, nn.Module | tuple | list) and hasattr(model, "tokenizer") and hasattr(model, "model"):
@@ -76,38 +89,59 @@ def _chosen(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
     if not callable(model):
         fix = "Pass its method: isonb.audit(model.encode, texts)."
         fail(InputError, "the model must be one of sentence-transformers or a function", type(model).__name__, fix)
+    how.refuse(["pool", "max_length"], "of a function", "It pools and cuts texts itself.")
     return FunctionEmbedder(model, how.batch_size), []
 
 
 def _named(name: str | Path, how: Encoding) -> tuple[Embedder, list[Finding]]:
     with needs("isonb.audit of a model", "audit", "transformers", "tqdm"):
         from isonb.models.loading import load
+        from isonb.models.locate import knows_modules, other_modules, written
         from isonb.models.sentence_models import load_sentences
 
-    loaded = load_sentences(name, device=how.device) if how.pool == "auto" else None
-    if loaded is not None:
-        return _sentencewise(loaded[0], str(name), how, loaded[1])
-    return _tokenwise(load(name, device=how.device), how, from_name=True)
+    if how.pool == "auto":
+        loaded = load_sentences(name, device=how.device)
+        if loaded is not None:
+            return _sentencewise(loaded[0], written(name), how, loaded[1])
+    others = [] if how.pool == "auto" else other_modules(name)
+    embedder, assumed = _tokenwise(load(name, device=how.device), how, from_name=True, known=knows_modules(name))
+    if others:
+        text = f"With pool = {how.pool} the model's own modules ({', '.join(others)}) and any prompts are left out."
+        assumed.append(Finding("pooling", "note", text, "Without pool, the vectors are those of its encode."))
+    return embedder, assumed
 
 
 def _sentencewise(model: Any, name: str, how: Encoding, revision: str = "") -> tuple[Embedder, list[Finding]]:
     embedder = SentenceEmbedder(model, name, how.max_length, how.batch_size, revision, how.prompt)
+    return embedder, _beyond(embedder, how, "Set max_seq_length in the model if it allows more.")
+
+
+def _beyond(embedder: Embedder, how: Encoding, advice: str) -> list[Finding]:
+    """A note where texts are cut before the length that was asked for."""
     if not how.max_length or how.max_length <= embedder.max_length:
-        return embedder, []
-    text = f"The model cuts texts at {embedder.max_length} tokens, so max_length = {how.max_length} changes nothing."
-    return embedder, [Finding("max_length", "note", text, "Set max_seq_length in the model if it allows more.")]
+        return []
+    text = f"The model cuts texts at {embedder.max_length} tokens, before max_length = {how.max_length}."
+    return [Finding("max_length", "note", text, advice)]
 
 
-def _tokenwise(encoder: Any, how: Encoding, from_name: bool = False) -> tuple[Embedder, list[Finding]]:
+def _tokenwise(
+    encoder: Any, how: Encoding, from_name: bool = False, known: bool = True
+) -> tuple[Embedder, list[Finding]]:
     from isonb.models.text_models import is_decoder
 
-    pool, assumed = how.pool, []
+    pool = how.pool
     if pool == "auto":
         pool = "last" if is_decoder(encoder.model.config) else "mean"
-        text = f"No pooling is saved with the model: {pool} is assumed."
-        assumed = [Finding("pooling", "note", text, "Name the one that you use: pool, or --pool.")]
     limit = min(how.max_length or USUAL, encoder.max_length)
-    return TokenEmbedder(encoder, pool, limit, how.batch_size, from_name), assumed
+    embedder = TokenEmbedder(encoder, pool, limit, how.batch_size, from_name)
+    assumed = _beyond(embedder, how, "")
+    if how.pool == "auto":
+        text = f"No pooling is saved with the model: {pool} is assumed."
+        if not known:
+            text = f"The local copy has no modules.json, and the hub doesn't say whether it has: {pool} is assumed."
+        severity = "note" if known else "warning"
+        assumed.append(Finding("pooling", severity, text, "Name the one that you use: pool, or --pool."))
+    return embedder, assumed
 
 
 def _together(source: Any, parts: Sequence[Any]) -> Any:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.asking import named
-from isonb.auditing.choosing import Encoding
+from isonb.auditing.choosing import OF_MODELS, Encoding
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import Finding, copies
 from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts, quantiles
@@ -19,7 +19,7 @@ from isonb.auditing.reading import matrix
 from isonb.auditing.rows import CHUNK, NAMED, numbers, rows_of, usable
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
-from isonb.errors import DegenerateError, ShapeError, fail
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.neighbourhoods import Neighbours
 from isonb.measures.pairs import cka
 from isonb.measures.registry import MEASURES
@@ -66,7 +66,7 @@ def compare(
         pool: of both models, as in :func:`isonb.audit`.
         max_length: of both models.
         batch_size: texts at a time.
-        device: where the models run.
+        device: where models that are named run; others run where they lie.
 
     Raises :class:`~isonb.errors.ShapeError` for other shapes, and fewer than 20 rows that count.
 
@@ -79,15 +79,19 @@ def compare(
     ['other neighbours', 'some dimensions']
     """
     with named("compare"):
-        check_sample(sample)
-        models, assumed = ("", ""), list[Finding]()
-        if texts is not None:
+        check_sample(sample, seed)
+        how = Encoding(pool, max_length, batch_size, device)
+        if texts is None:
+            how.refuse(OF_MODELS, "of vectors", "It is an option of a model, which needs texts.")
+            a, b = matrix(first, "first", names[0]), matrix(second, "second", names[1])
+            places, assumed = (str(a.read), str(b.read)), list[Finding]()
+        else:
+            if any(names):
+                fail(InputError, "names must be left out of models", repr(names), "They are an option of vectors.")
             every = check_texts(texts)
-            how = Encoding(pool, max_length, batch_size, device)
-            each = [encoded(model, every, how, text_count(every, texts)) for model in (first, second)]
-            (first, second), models = (item[0] for item in each), (each[0][1], each[1][1])
-            assumed = [*each[0][2], *each[1][2]]
-        a, b = matrix(first, "first", names[0]), matrix(second, "second", names[1])
+            each = (encoded(model, every, how, text_count(every, texts)) for model in (first, second))
+            (a, b), places, (ours, theirs) = zip(*each, strict=True)
+            assumed = [*ours, *theirs]
         _check_sizes(a, b)
         rows, odd, self_cosines = _read_both(a, b)
         draw = torch.Generator().manual_seed(seed)
@@ -113,7 +117,7 @@ def compare(
             overlap=overlap,
             differences=differences,
             d_second=b.shape[1],
-            read=(models[0] or str(a.read), models[1] or str(b.read)),
+            read=places,
         )
 
 

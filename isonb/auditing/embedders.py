@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.reading import matrix
+from isonb.auditing.reading.cells import as_numpy
 from isonb.auditing.rows import rows_of
 from isonb.auditing.sides import Side, two_sided, ways
 from isonb.errors import InputError, ShapeError, fail
@@ -105,7 +106,10 @@ class FunctionEmbedder(Embedder):
         self.name = f"the function {getattr(function, '__qualname__', type(function).__name__)}"
 
     def together(self, texts: Sequence[str]) -> Tensor:
-        source = matrix(self.function(list(texts)), "the vectors of the function")
+        vectors = self.function(list(texts))
+        if isinstance(vectors, list | tuple):  # a whole number among fractions is no id here
+            vectors = [as_numpy(row) if isinstance(row, list | tuple) else row for row in vectors]
+        source = matrix(vectors, "the vectors of the function", ids=False)
         if source.shape[0] != len(texts):
             got = f"{source.shape[0]} of {len(texts)} texts"
             fail(ShapeError, "the function must give one vector a text", got, "Return them in the order of the texts.")

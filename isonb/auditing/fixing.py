@@ -6,25 +6,27 @@ chooses the remedy and the other half judges it. What is written is fitted on al
 
 from __future__ import annotations
 
+import glob
 import io
 import os
-import secrets
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from isonb.auditing.defects import CENTRING, Finding
-from isonb.auditing.measured import Pairs, pair_score
-from isonb.auditing.remedies import Change, Remedy, candidates, gain_of
-from isonb.auditing.rows import CHUNK, numbers
-from isonb.errors import InputError, fail
+from isonb.auditing.measured import Change, Pairs, pair_score
+from isonb.auditing.remedies import Remedy, candidates, gain_of
+from isonb.auditing.rows import CHUNK, RowSource, numbers
+from isonb.errors import FitWarning, InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows
-from isonb.runtime.files import replace
+from isonb.runtime.files import replace, replacing
 from isonb.runtime.terminal import printable
 from isonb.runtime.told import Code, Columns, Section, counted, fixed
 from isonb.transforms.base import AffineTransform
@@ -104,16 +106,35 @@ def next_steps(origin: str, pairs: bool) -> tuple[str, ...]:
 
 
 def check_path(path: str | Path, *inputs: Any) -> Path:
-    """The path of what is written: a new .npy file in a folder that is there, and none of the inputs."""
-    place = Path(path).expanduser()
+    """The path of what is written: a .npy file in a folder that is there, neither it nor its map one of the inputs."""
+    place = Path(os.path.expanduser(path))
     if place.suffix != ".npy":
         fail(InputError, "fix must name a .npy file", repr(str(path)), "It gets the vectors.")
     if not place.parent.is_dir():
         fail(InputError, f"the folder of {place} must exist", str(place.parent), "Make it first.")
-    for item in inputs:
-        if isinstance(item, str | Path) and Path(item).exists() and place.exists() and Path(item).samefile(place):
-            fail(InputError, "fix must be another file than what is audited", str(path), "Name a new one.")
+    for file in (file for item in inputs for file in _files(item)):
+        written = [item for item in (place, _map_of(place)) if item.exists()]
+        if place.resolve().is_relative_to(file.resolve()) or any(map(file.samefile, written)):
+            fail(InputError, "fix must lie outside of what is audited", str(path), "Name a new file.")
     return place
+
+
+def _map_of(path: Path) -> Path:
+    return path.with_suffix(".map.npz")
+
+
+def _files(thing: Any) -> Iterator[Path]:
+    """The files and folders that an input names, or that its rows are read from."""
+    if isinstance(thing, str | Path):
+        path = os.path.expanduser(thing)
+        yield from map(Path, [path] if os.path.exists(path) else glob.glob(path))
+    elif isinstance(thing, np.memmap):
+        yield from _files(thing.filename)
+    elif isinstance(thing, np.ndarray):
+        yield from _files(thing.base)
+    elif isinstance(thing, RowSource):
+        for item in thing.sources:
+            yield from _files(item)
 
 
 def fix_vectors(
@@ -135,13 +156,18 @@ def fix_vectors(
     dead = set(named["dead dimensions"].dims) if "dead dimensions" in warned else set()
     rows = torch.tensor([row for row in range(source.shape[0]) if row not in out])
     dims = torch.tensor([dim for dim in range(source.shape[1]) if dim not in dead])
+    if len(dims) < 2:
+        got = f"{len(dims)} beside the dead ones"
+        fail(ShapeError, "2 dimensions or more must remain in a fix", got, "Look at what makes the vectors.")
     unit = "long rows" in warned
 
     def taken(y: Tensor) -> Tensor:
         return unit_rows(y[:, dims]) if unit else y[:, dims]
 
     centring = any(item.remedy == CENTRING for item in findings if item.severity == "warning")
-    name, remedy, effects, judged = _chosen(x, pairs, taken, centring, draw)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # few rows are told of by the audit itself
+        name, remedy, effects, judged = _chosen(x, pairs, taken, centring, draw)
     weight, bias = torch.eye(len(dims), dtype=torch.float64), torch.zeros(len(dims), dtype=torch.float64)
     if remedy is not None:
         dense = remedy.to_dense(torch.float64)
@@ -149,10 +175,12 @@ def fix_vectors(
     steps = [f"{counted(len(out), 'row')} left out"] * bool(out)
     steps += [f"{counted(len(dead), 'dimension')} left out"] * bool(dead)
     steps += [UNIT] * unit + [f"{name}, fitted on {len(x):,} rows"] * bool(name)
-    map_file = path.with_suffix(".map.npz")
+    map_file = _map_of(path)
     row_numbers = rows if names is None else torch.tensor(names)[rows]
-    _save_map(map_file, rows=row_numbers, dims=dims, unit=torch.tensor(unit), weight=weight, bias=bias)
-    _save_rows(path, source, rows, x.dtype, lambda y: taken(y) @ weight.to(y.dtype).mT + bias.to(y.dtype), len(bias))
+    book = {"rows": row_numbers, "dims": dims, "unit": torch.tensor(unit), "weight": weight, "bias": bias}
+    with replacing(path) as file:
+        _write(file, source, rows, x.dtype, lambda y: taken(y) @ weight.to(y.dtype).mT + bias.to(y.dtype), len(bias))
+        save(map_file, np.savez, **{name: tensor.detach().numpy() for name, tensor in book.items()})
     return Fix(tuple(steps), effects, judged, len(rows), str(path), str(map_file))
 
 
@@ -162,11 +190,11 @@ def _chosen(
     """The remedy, fitted on all rows, or nothing; and the effects of ``taken`` and it on what it wasn't fitted on."""
     fitting, judging = (x[half] for half in torch.randperm(len(x), generator=draw).chunk(2))
     every = taken(x)
-    tried = {name: transform for name, _, transform in candidates(every)}
     name = CENTRING if centring else ""
+    tried = {item: transform for item, _, transform in candidates(every)} if name or pairs is not None else {}
     if pairs is not None:
         choosing, judged_pairs = _halves(pairs, draw)
-        gains = {name: gain_of(item.fit(every).transform, _changed(choosing, taken)) for name, item in tried.items()}
+        gains = {name: gain_of(item.fit(every).transform, choosing.changed(taken)) for name, item in tried.items()}
         best = max(gains, key=lambda item: gains[item][0])
         name = best if gains[best][1] > 0 else ""
     change: Change = tried[name].fit(taken(fitting)).transform if name else _same
@@ -178,15 +206,11 @@ def _chosen(
     remedy = tried[name].fit(every) if name else None
     if pairs is not None:
         whole: Change = remedy.transform if remedy else _same
-        fixed_pairs = _changed(judged_pairs, lambda y: whole(taken(y)))
+        fixed_pairs = judged_pairs.changed(lambda y: whole(taken(y)))
         scores = [pair_score(item.cosines(), item.labels, pairs.binary) for item in (judged_pairs, fixed_pairs)]
         effects.append(Effect("AUC" if pairs.binary else "Spearman", *scores))
         judged += f" and {len(judged_pairs.labels):,} pairs"
     return name, remedy, tuple(effects), judged
-
-
-def _changed(pairs: Pairs, change: Change) -> Pairs:
-    return Pairs(change(pairs.first), change(pairs.second), pairs.labels)
 
 
 def _same(x: Tensor) -> Tensor:
@@ -198,27 +222,20 @@ def _halves(pairs: Pairs, draw: torch.Generator) -> list[Pairs]:
     return [Pairs(pairs.first[half], pairs.second[half], pairs.labels[half]) for half in halves]
 
 
-def _save_map(path: Path, **tensors: Tensor) -> None:
-    import numpy as np
-
+def save(path: Path, write: Callable[..., None], *arrays: Any, **named: Any) -> None:
+    """Write arrays by a function of numpy, whole or not at all."""
     content = io.BytesIO()
-    arrays: dict[str, Any] = {name: tensor.detach().numpy() for name, tensor in tensors.items()}
-    np.savez(content, **arrays)
+    write(content, *arrays, **named)
     replace(path, content.getvalue())
 
 
-def _save_rows(path: Path, source: Any, rows: Tensor, dtype: torch.dtype, change: Change, d: int) -> None:
-    """Write the changed rows in pieces, whole or not at all."""
-    import numpy as np
-
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    kind = "float64" if dtype == torch.float64 else "float32"
-    try:
-        output = np.lib.format.open_memmap(part, mode="w+", dtype=kind, shape=(len(rows), d))
-        for start in range(0, len(rows), CHUNK):
-            piece = numbers(source, rows[start : start + CHUNK]).to(dtype)
-            output[start : start + CHUNK] = change(piece).numpy()
-        output.flush()
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+def _write(file: BinaryIO, source: Any, rows: Tensor, dtype: torch.dtype, change: Change, d: int) -> None:
+    """The changed rows in pieces, to the disk: written, not mapped, so that a full one is an error and no signal."""
+    kind = np.dtype("float64" if dtype == torch.float64 else "float32")
+    header = {"descr": kind.str, "fortran_order": False, "shape": (len(rows), d)}
+    np.lib.format.write_array_header_1_0(file, header)
+    for start in range(0, len(rows), CHUNK):
+        piece = numbers(source, rows[start : start + CHUNK]).to(dtype)
+        file.write(np.ascontiguousarray(change(piece).numpy(), kind).data)
+    file.flush()
+    os.fsync(file.fileno())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +47,8 @@ AUDITED = (
     "two_nn",
 )
 BY_LAYER = tuple(name for name in AUDITED if name not in ("explained_variance_1_centered", "common_mean"))
+
+Change = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,10 @@ class Pairs:
         """Whether the labels say match or no match, not how alike."""
         return set(self.labels.tolist()) == {0.0, 1.0}
 
+    def changed(self, change: Change) -> Pairs:
+        """The same pairs of changed vectors."""
+        return Pairs(change(self.first), change(self.second), self.labels)
+
     def cosines(self, centre: Tensor | float = 0.0) -> Tensor:
         """The cosine of each pair, with ``centre`` subtracted first."""
         return (unit_rows(self.first - centre) * unit_rows(self.second - centre)).sum(-1).double()
@@ -255,7 +261,7 @@ def pair_thresholds(pairs: Pairs, x: Tensor, rate: float, draw: torch.Generator)
         cosines = pairs.cosines(centre)
         threshold = _upper(cosines[chosen_on], rate)
         passed = _wilson(cosines[judged_on] > threshold)
-        recall = _wilson(cosines[right] > threshold) if len(right) else None
+        recall = _wilson(cosines[right] > threshold)
         yield Match(name, rate, threshold, _percentile(threshold, x - centre, draw), passed, recall)
 
 

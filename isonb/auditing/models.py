@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import io
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from torch import Tensor
 from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder, SentenceEmbedder
-from isonb.auditing.fixing import next_steps
+from isonb.auditing.fixing import next_steps, save
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings, shape_of
 from isonb.auditing.report import Audit
 from isonb.auditing.rows import Read, joined, rows_of
@@ -34,7 +33,6 @@ from isonb.auditing.soundness import (
 from isonb.auditing.vectors import AuditOptions, audit_vectors, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.numerics.rows import unit_rows
-from isonb.runtime.files import replace
 from isonb.runtime.told import clipped
 
 PIECE = 512  # texts between two notes of how far it is
@@ -202,8 +200,8 @@ class Store:
                 if not files[1].is_file():
                     batch, states = self.embedder.encode(words, [i for i in range(len(words)) if start + i in chosen])
                     more = {} if states is None else {"layers": states.transpose(0, 1).float().numpy()}
-                    _save(files[0], np.savez, counts=self.embedder.counts(words), **more)
-                    _save(files[1], np.save, batch.float().numpy())
+                    save(files[0], np.savez, counts=self.embedder.counts(words), **more)
+                    save(files[1], np.save, batch.float().numpy())
                 vectors.append(np.load(files[1], mmap_mode="r"))
                 with np.load(files[0]) as counted_file:
                     counts = Counts(*(a + int(b) for a, b in zip(counts, counted_file["counts"], strict=True)))
@@ -213,9 +211,3 @@ class Store:
                     fail(ShapeError, "every text must give a vector of one length", got, "Look at the model.")
                 bar.update(len(words))
         return joined(vectors), np.concatenate(layers) if layers else None, counts
-
-
-def _save(path: Path, save: Any, *arrays: Any, **named: Any) -> None:
-    content = io.BytesIO()
-    save(content, *arrays, **named)
-    replace(path, content.getvalue())

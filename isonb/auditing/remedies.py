@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from isonb.auditing.defects import CENTRING, SEARCH_P, SHIFTED, USED
-from isonb.auditing.measured import GROUPS, Pairs, groups_of, jackknife, pair_score
+from isonb.auditing.measured import GROUPS, Change, Pairs, groups_of, jackknife, pair_score
 from isonb.auditing.unrelated import stands_out
 from isonb.errors import DegenerateError, FitWarning
 from isonb.measures.registry import MEASURES
@@ -22,7 +22,6 @@ from isonb.transforms.graded import SingularDecay
 
 MEAN_COSINE, ISOSCORE_U = MEASURES["mean_cosine"], MEASURES["isoscore_unbiased"]
 
-Change = Callable[[Tensor], Tensor]
 Numbers = tuple[tuple[str, float], ...]
 
 
@@ -130,7 +129,7 @@ def _shape_text(remedy: _Fitted, fall: float, rise: float, without: list[float])
 
 def gain_of(change: Change, pairs: Pairs) -> tuple[float, float, float]:
     """How much the score of the pairs rises, by a jackknife over groups of pairs."""
-    cosines = pairs.cosines(), Pairs(change(pairs.first), change(pairs.second), pairs.labels).cosines()
+    cosines = pairs.cosines(), pairs.changed(change).cosines()
     group = groups_of(len(pairs.labels), torch.Generator().manual_seed(0))
 
     def rise(part: Tensor) -> float:

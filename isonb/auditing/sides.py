@@ -40,9 +40,10 @@ def ways(model: Any, prompt: str | None = None) -> dict[Side, Way]:
     if prompt and prompt not in prompts:
         some = ", ".join(name for name, text in prompts.items() if text) or "none"
         fail(InputError, "prompt must be one of the model's", repr(prompt), f'Its prompts: {some}. "" takes none.')
+    own = any(prompts.get(name) for names in NAMES.values() for name in names)  # the library adds empty ones
     by_side = {}
     for side in SIDES:
-        usual = next((name for name in NAMES[side] if name in prompts), model.default_prompt_name or "")
+        usual = next((name for name in NAMES[side] if own and name in prompts), model.default_prompt_name or "")
         name = usual if prompt is None else prompt
         by_side[side] = Way(name, str(prompts.get(name, "")), _route(model, side))
     return by_side

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from isonb.numerics.rows import unit_rows
 from isonb.runtime.told import clipped, counted
 
 WORDS = 4  # of an opening or ending that texts may share
+HALF = re.compile("[\ud800-\udfff]")  # of a character in UTF-16, which no tokenizer takes
 SHARE, LEAST = 0.05, 10  # of the texts, and how many, that share it before it is boilerplate
 PROBES = 8  # texts that are tried
 BATCH = 64  # texts that tell whether the first token is loud
@@ -163,6 +165,10 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
     if wrong is not None:
         got = f"{type(every[wrong]).__name__} at {wrong}"
         fail(InputError, f"{name} must be a list of strings", got, "Leave out what is missing.")
+    half = next((i for i, text in enumerate(every) if HALF.search(text)), None)
+    if half is not None:
+        fix = "Read the text anew, or take text.encode(errors='replace').decode()."
+        fail(InputError, f"{name} must be of Unicode characters", f"half of one (a surrogate) at {half}", fix)
     return every
 
 

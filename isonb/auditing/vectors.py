@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
-from isonb.auditing.fixing import advises, check_path, fix_vectors, next_steps
+from isonb.auditing.fixing import advises, fix_vectors, next_steps
 from isonb.auditing.measured import Match, Pairs, quantiles
 from isonb.auditing.remedies import remedies, score_text
 from isonb.auditing.report import Audit
@@ -37,19 +37,19 @@ class AuditOptions:
     sample: int = SAMPLE
     seed: int = 0
     rate: float = 0.01
-    fix: str | Path | None = None
+    fix: Path | None = None
 
     def __post_init__(self) -> None:
-        check_sample(self.sample)
+        check_sample(self.sample, self.seed)
         measured.check_rate(self.rate)
-        if self.fix is not None:
-            check_path(self.fix)
 
 
-def check_sample(sample: int) -> None:
-    """A sample of fewer than 100 rows says nothing."""
+def check_sample(sample: int, seed: int) -> None:
+    """A sample of fewer than 100 rows says nothing; torch has seeds of 64 bits."""
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 100:
         fail(InputError, "sample must be an integer from 100", repr(sample), f"The default is {SAMPLE}.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
+        fail(InputError, "seed must be an integer of 64 bits", repr(seed), "The default is 0.")
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -72,13 +72,16 @@ def audit_vectors(
     ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from, ``names`` are what its
     rows are called, where that isn't their number.
     """
+    d = source.shape[1]
+    wide = d > WIDE
+    if options.fix is not None and wide:
+        fail(ShapeError, f"fix takes at most {WIDE:,} dimensions", f"{d:,}", "Reduce them first, as by a PCA.")
     summary = read(source)
-    n, d = len(summary.good), source.shape[1]
+    n = len(summary.good)
     if n < 20:
         _too_few(source, n)
     draw = torch.Generator().manual_seed(options.seed)
     order = torch.randperm(n, generator=draw)
-    wide = d > WIDE
     sample = min(options.sample, max(100, MOST // d)) if wide else options.sample
     chosen = summary.good if n <= sample else summary.good[order[:sample].sort().values]
     x = rows_of(source, chosen)
@@ -112,7 +115,7 @@ def audit_vectors(
         "next_steps": next_steps(origin, pairs is not None) if advises(findings, tried) else (),
     }
     if options.fix is not None:
-        more["fixed"] = fix_vectors(source, x, findings, check_path(options.fix), draw, pairs, names)
+        more["fixed"] = fix_vectors(source, x, findings, options.fix, draw, pairs, names)
     known = getattr(source, "read", None) or Read((source.shape[0], d), "vectors")
     return Audit(n, d, len(x), worst_first(findings), shape, floor.quantiles, withheld, floor.scale, **more, read=known)
 
@@ -128,7 +131,7 @@ def _too_few(source: Any, n: int) -> NoReturn:
         fail(ShapeError, must, got, "Rows are points; a transposed array has too few.")
     names = ", ".join(map(str, dims[:NAMED])) + (", ..." if len(dims) > NAMED else "")
     got += f", since no row has a number in dimension {names}"
-    fail(ShapeError, must, got, f"Leave them out: numpy.delete(x, {dims[:NAMED]}, axis=1).")
+    fail(ShapeError, must, got, "Leave them out: x[:, numpy.isfinite(x).any(0)].")
 
 
 @dataclass(frozen=True)

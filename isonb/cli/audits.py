@@ -150,8 +150,11 @@ def _audited(options: argparse.Namespace) -> Any:
     texts = None if options.texts is None else read_texts(options.texts, options.column)
     pairs = None if options.pairs is None else read_pairs(options.pairs, rows=texts is None)
     from isonb.auditing import audit
+    from isonb.auditing.fixing import check_path
     from isonb.auditing.reading import matrix
 
+    if options.fix is not None:
+        check_path(options.fix, options.vectors, options.queries)
     queries = options.queries
     if queries is not None:
         named = options.queries_name

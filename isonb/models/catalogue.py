@@ -116,6 +116,18 @@ def models_folder() -> Path:
     return cache_folder() / "models"
 
 
+def stand_in(hub_id: str) -> Path | None:
+    """The folder below ISONB_MODELS that stands for a hub id, if there is one."""
+    named = os.environ.get(MODELS_VARIABLE)
+    if not named:
+        return None
+    root = Path(named).expanduser()
+    if not root.is_dir():
+        invariant = f"the folder of models ({MODELS_VARIABLE}) must be an existing folder"
+        fail(ModelError, invariant, repr(named), "Correct the path, or unset the variable.")
+    return (root / hub_id).resolve() if (root / hub_id).is_dir() else None
+
+
 def embedded_place(entry: Embedded) -> Path:
     """The model's folder, its weights unread.
 
@@ -125,8 +137,7 @@ def embedded_place(entry: Embedded) -> Path:
     spec = None if entry.fetched else importlib.util.find_spec(entry.module)
     if spec is not None and spec.origin is not None:
         return Path(spec.origin).parent / entry.folder
-    brought = Path(os.environ.get(MODELS_VARIABLE, os.devnull)) / entry.hub
-    if brought.is_dir():
+    if brought := stand_in(entry.hub):
         return brought
     if not entry.fetched:
         raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")

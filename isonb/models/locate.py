@@ -7,13 +7,14 @@ at last on the hub, which is asked once: its own clients would try again for hal
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, NoReturn
 
-from isonb.errors import fail, in_one_line
+from isonb.errors import in_one_line
 from isonb.models import catalogue
 from isonb.models.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError, embedded_folder, fingerprint
 from isonb.models.module_list import LIST, module_paths, read_modules
@@ -72,7 +73,7 @@ def find(name: str | Path) -> Source:
     if why := lacks(folder, files or None):
         reject(name, f"{'its repository' if files else folder} {why}")
     try:
-        return Source(str(name), folder, commit, read_config(folder), read_tokenizer(folder), files)
+        return Source(written(name), folder, commit, read_config(folder), read_tokenizer(folder), files)
     except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
         reject(name, in_one_line(error), error)
 
@@ -109,18 +110,24 @@ def spelled(name: str) -> str:
     return f"./{plain}" if plain in EMBEDDED else plain
 
 
+def written(name: str | Path) -> str:
+    """A name as text: "./tiny" for the path of a folder that is called as an embedded model is."""
+    text = str(name)
+    return f"./{text}" if isinstance(name, Path) and text in EMBEDDED and _folder(text) else text
+
+
 def place_of(name: str | Path) -> tuple[Path, str | None] | None:
     """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it.
 
     Raises :class:`ModelError` for a folder that can't be read without harm (:func:`catalogue.unsafe`).
     """
-    text = str(name)
+    text = written(name)
     if text in EMBEDDED:
         return catalogue.embedded_place(EMBEDDED[text]), None
     folder = _folder(text)
     if folder is None and (isinstance(name, Path) or not _hub_id(text)):
         reject(name, "it is no folder and can't be a hub id")
-    folder = folder or _stand_in(text)
+    folder = folder or catalogue.stand_in(text)
     place = _cached(text) if folder is None else (folder, None)
     if place is not None and (why := catalogue.unsafe(place[0])):
         reject(name, f"{place[0]} {why}")
@@ -130,12 +137,39 @@ def place_of(name: str | Path) -> tuple[Path, str | None] | None:
 def place_of_modules(name: str | Path) -> tuple[Path, str | None] | None:
     """The folder of a model of sentence-transformers, as :func:`place_of` gives it; None for one that lists no modules.
 
-    Of what the hub alone has, the files of data are downloaded, in the folders that ``modules.json`` names.
+    Of what the hub alone has, the files of data are downloaded, in the folders that ``modules.json`` names. The hub is
+    also asked about a copy that others have made, without that file; where it doesn't answer, the copy is as it is.
     """
     place = place_of(name)
     if place is None and _list_on_hub(str(name)):
         place = _cached(str(name))
+    elif place is not None and not knows_modules(name):
+        with contextlib.suppress(ModelError):
+            _list_on_hub(str(name), place[1])
+        place = _cached(str(name))
     return place if place is not None and (place[0] / LIST).is_file() else None
+
+
+def knows_modules(name: str | Path) -> bool:
+    """Whether a model's files tell that it lists modules, or that it lists none; a copy of the hub's may lack both."""
+    from huggingface_hub import _CACHED_NO_EXIST, try_to_load_from_cache
+
+    folder, commit = place_of(name) or (Path(), None)
+    known = commit is None or (folder / LIST).is_file()
+    return known or try_to_load_from_cache(str(name), LIST, revision=commit) is _CACHED_NO_EXIST
+
+
+def other_modules(name: str | Path) -> list[str]:
+    """The classes of the modules that a model lists after its first one; none where that can't be read.
+
+    >>> other_modules("minilm")
+    ['Pooling', 'Normalize']
+    """
+    try:
+        place = place_of_modules(name)
+        return [] if place is None else [item.kind.rpartition(".")[2] for item in read_modules(place[0])[1:]]
+    except ValueError:  # whoever names a pooling needs no modules
+        return []
 
 
 def reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:
@@ -158,18 +192,6 @@ def _hub_id(text: str) -> bool:
     except HFValidationError:
         return False
     return True
-
-
-def _stand_in(hub_id: str) -> Path | None:
-    """The folder below ISONB_MODELS that stands for a hub id, if there is one."""
-    named = os.environ.get(MODELS_VARIABLE)
-    if not named:
-        return None
-    root = Path(named).expanduser()
-    if not root.is_dir():
-        invariant = f"the folder of models ({MODELS_VARIABLE}) must be an existing folder"
-        fail(ModelError, invariant, repr(named), "Correct the path, or unset the variable.")
-    return _folder(str(root / hub_id))
 
 
 def _cached(hub_id: str) -> tuple[Path, str] | None:
@@ -206,15 +228,15 @@ def lacks(folder: Path, files: Collection[str] | None = None) -> str:
     return "" if set(TOKENIZERS).intersection(files) else f"has no tokenizer ({', '.join(TOKENIZERS)})"
 
 
-def _asked(hub_id: str) -> Any:
-    """What the hub says of a model: its commit and its files."""
+def _asked(hub_id: str, commit: str | None = None) -> Any:
+    """What the hub says of a model, at one commit or the newest: its commit and its files."""
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HfHubHTTPError
 
     if "/" not in hub_id:
         reject(hub_id, "no such folder and not in the local cache; to download a model, write organisation/model")
     try:
-        return HfApi().model_info(hub_id, timeout=10)
+        return HfApi().model_info(hub_id, revision=commit, timeout=10)
     except HfHubHTTPError as error:
         reject(hub_id, f"the hub says: {in_one_line(error)}", error)
     except Exception as error:  # offline mode, no route, no answer in time: of whichever client is in use
@@ -230,16 +252,19 @@ def _on_hub(hub_id: str) -> tuple[Path, str, tuple[str, ...]]:
     if "config.json" not in files:
         reject(hub_id, "its repository has no config.json")
     folder = _download(hub_id, None, ("config.json",))  # by the name asked for, which the cache then knows
-    _download(hub_id, folder.name, [name for name in files if name.endswith((".json", ".txt", ".model"))])
+    _download(hub_id, folder.name, [name for name in files if name.endswith(catalogue.MAKING)])
     return folder, folder.name, files
 
 
-def _list_on_hub(hub_id: str) -> bool:
+def _list_on_hub(hub_id: str, commit: str | None = None) -> bool:
     """Whether a model of the hub lists modules; if so, its files of data have been downloaded."""
-    files = {file.rfilename for file in _asked(hub_id).siblings or ()}
+    info = _asked(hub_id, commit)
+    files = {file.rfilename for file in info.siblings or ()}
     if LIST not in files:
+        with contextlib.suppress(ModelError):  # from now on the cache knows that there is none
+            _download(hub_id, info.sha, (LIST,))
         return False
-    folder, top_level = _download(hub_id, None, (LIST,)), {name for name in files if "/" not in name}
+    folder, top_level = _download(hub_id, commit, (LIST,)), {name for name in files if "/" not in name}
     try:
         roots = {module.path.partition("/")[0] for module in read_modules(folder) if module.class_name}
         _download(hub_id, folder.name, {name for name in top_level if name.endswith(catalogue.MAKING)})

@@ -15,7 +15,7 @@ from typing import Any
 
 from isonb.errors import in_one_line, needs
 from isonb.models.catalogue import EMBEDDED, WHOLE, embedded_folder, fingerprint
-from isonb.models.locate import lacks, place_of_modules, reject
+from isonb.models.locate import lacks, place_of_modules, reject, written
 from isonb.models.module_list import LIBRARY, OURS, ROUTERS, Module, read_json, read_modules, routes_of
 from isonb.models.text_models import check_attention, check_tokenizer, quiet, read_any_config, reads_text
 
@@ -60,8 +60,8 @@ def load_sentences(name: str | Path, *, device: str = "cpu") -> tuple[Any, str] 
     if place is None:
         return None
     folder, commit = place
-    if str(name) in EMBEDDED:
-        embedded_folder(EMBEDDED[str(name)])
+    if (text := written(name)) in EMBEDDED:
+        embedded_folder(EMBEDDED[text])
     with needs("isonb.audit of a folder of sentence-transformers", "audit"):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.util.environment import check_version_requirements

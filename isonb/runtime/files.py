@@ -10,7 +10,9 @@ import contextlib
 import errno
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from isonb.errors import InputError
 
@@ -21,8 +23,9 @@ class DiskError(InputError):
     """The disk has refused a file: it is full, or doesn't let us write there."""
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Put ``content`` at ``path`` in one move; the last of several writers wins.
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """What is written inside the block is put at ``path`` in one move at its end; the last of several writers wins.
 
     Makes the folder. Raises :class:`DiskError` when the disk refuses; the old file is then untouched and nothing
     half-written stays.
@@ -31,16 +34,21 @@ def replace(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("xb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException as error:
+    except OSError as error:
+        raise _refused(path, error) from error
+    finally:
         with contextlib.suppress(OSError):
             part.unlink()
-        if isinstance(error, OSError):
-            raise _refused(path, error) from error
-        raise
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put ``content`` at ``path``, as :func:`replacing` does."""
+    with replacing(path) as file:
+        file.write(content)
 
 
 def deliver(path: Path, content: bytes) -> None:

@@ -184,6 +184,7 @@ def test_reports_of_a_model(result):
         (None, {}, InputError, "texts must be a list"),
         ("one text", {}, InputError, "texts must be a list"),
         ([*TEXTS, None], {}, InputError, "NoneType at 120"),
+        ([*TEXTS, "half a \ud83d"], {}, InputError, "a surrogate) at 120"),
         (TEXTS[:5] * 9, {}, ShapeError, "20 different texts"),
         (TEXTS, {"pool": "max"}, InputError, "pool"),
         (TEXTS, {"batch_size": 0}, InputError, "batch_size"),

@@ -166,6 +166,19 @@ def test_a_function_from_texts_to_vectors_is_taken(bert):
         isonb.audit(model.encode, TEXTS, work="somewhere")
 
 
+def test_a_function_may_give_dimensions_that_count_the_rows_on():
+    """As of vectors an id beside them would; here a batch of eight may count where the next one doesn't."""
+    texts = [f"text {i:03d}{'.' * (i % 8)}" for i in range(60)]
+    place = {text: i for i, text in enumerate(texts)}
+    draw = np.random.default_rng(0).normal(size=(60, 4))
+
+    def features(batch):
+        return [[*draw[place.get(text, 0)], len(text)] for text in batch]
+
+    assert isonb.audit(features, texts, batch_size=8, progress=False).d == 5
+    assert "60 texts" in isonb.compare(features, features, texts, batch_size=8).read[0]
+
+
 @pytest.mark.parametrize(
     ("model", "kind", "says"),
     [
@@ -232,3 +245,46 @@ def test_an_input_that_special_tokens_fill_is_refused(inputs, bert):
     with pytest.raises(InputError, match=r"max_length must leave room for a word beside 2 special tokens; got 2"):
         isonb.audit(model, TEXTS, max_length=2)
     assert isonb.audit(model, TEXTS, max_length=3, progress=False).n == 60
+
+
+NONE = np.zeros((60, 4))
+REFUSED = {
+    "a tokenizer beside a name": ("tiny", {"tokenizer": object()}, "tokenizer must be left out here"),
+    "a tokenizer beside a function": (lambda texts: NONE, {"tokenizer": 1}, "tokenizer must be left out here"),
+    "the pooling of a function": (lambda texts: NONE, {"pool": "cls"}, "pool must be left out of a function"),
+    "the length of a function": (lambda texts: NONE, {"max_length": 3}, "max_length must be left out of a function"),
+    "a column of a model": ("tiny", {"name": "nonsense"}, "name must be left out of a model"),
+    "the pooling of vectors": (NONE, {"pool": "mean"}, "pool must be left out of vectors"),
+    "the length of vectors": (NONE, {"max_length": 3}, "max_length must be left out of vectors"),
+    "a work folder of vectors": (NONE, {"work": "w"}, "work must be left out of vectors"),
+    "a prompt of vectors": (NONE, {"prompt": ""}, "prompt must be left out of vectors"),
+    "a device that isn't there": (NONE, {"device": "cuda:99"}, "device must be one that this machine has"),
+    "a device that is none": ("tiny", {"device": "foo"}, "device must be one that this machine has; got 'foo'"),
+    "a seed that is none": (NONE, {"seed": "a"}, "seed must be an integer of 64 bits"),
+    "a seed beyond torch": (NONE, {"seed": 2**70}, "seed must be an integer of 64 bits"),
+    "a batch of none": (NONE, {"batch_size": 0}, "batch_size must be an integer from 1"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_option_without_effect_or_meaning_is_refused(case):
+    model, more, says = REFUSED[case]
+    with pytest.raises(InputError, match=f"^audit: {says}"):
+        isonb.audit(model, TEXTS, **more)
+
+
+def test_a_second_tokenizer_and_the_pooling_of_a_loaded_model_are_refused(bert):
+    tokenizer, model = AutoTokenizer.from_pretrained(bert), AutoModel.from_pretrained(bert)
+    with pytest.raises(InputError, match=r"^audit: tokenizer must be left out here"):
+        isonb.audit((model, tokenizer), TEXTS, tokenizer=tokenizer)
+    for option in ({"pool": "mean"}, {"tokenizer": tokenizer}):
+        with pytest.raises(InputError, match="must be left out of a model of sentence-transformers"):
+            isonb.audit(pooled(bert), TEXTS, **option)
+
+
+def test_what_a_chosen_pooling_and_length_leave_out_is_told(bert, tmp_path):
+    pooled(bert, "mean", unit).save(str(tmp_path / "model"))
+    _, said = embedder_of(tmp_path / "model", Encoding(pool="mean", max_length=100_000))
+    assert [(item.name, item.severity) for item in said] == [("max_length", "note"), ("pooling", "note")]
+    assert said[0].text == "The model cuts texts at 130 tokens, before max_length = 100000."
+    assert "(Pooling, Normalize) and any prompts are left out" in said[1].text

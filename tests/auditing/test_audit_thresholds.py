@@ -1,5 +1,6 @@
 """Thresholds keep the rate asked for on the other half; remedies are judged on rows that they weren't fitted on."""
 
+import pandas as pd
 import pytest
 import torch
 
@@ -45,6 +46,14 @@ def test_graded_labels_are_scored_by_spearman(rows):
     graded = isonb.audit(rows, sample=1000, pairs=(range(100), range(100, 200), [i % 5 for i in range(100)]))
     assert "Spearman over 100 pairs" in graded.score
     assert not graded.matches
+
+
+def test_pairs_may_be_columns_of_a_frame_of_which_rows_were_left_out(rows, pairs):
+    frame = pd.DataFrame(dict(zip("abc", pairs, strict=True)))[3:]
+    by_lists, by_columns = (
+        isonb.audit(rows, sample=1000, pairs=part) for part in ([side[3:] for side in pairs], [frame[x] for x in "abc"])
+    )
+    assert by_columns.score == by_lists.score
 
 
 def test_a_threshold_by_hand(rows, pairs):
@@ -152,6 +161,12 @@ def test_a_threshold_of_another_rate(rows):
         ({"pairs": ([0] * 30, [N] * 30, [0, 1] * 15)}, InputError, "row numbers from 0"),
         ({"pairs": (["a"] * 30, ["b"] * 30, [0, 1] * 15)}, DtypeError, "row numbers"),
         ({"pairs": ([0] * 30, [1] * 30, ["no"] * 30)}, DtypeError, "labels must be numbers"),
+        ({"pairs": ([0] * 30, [1] * 30, [-1, 1] * 15)}, InputError, "labels must be 0 and 1, or grades of three"),
+        ({"pairs": (torch.ones(30, 1), torch.zeros(30), [0, 1] * 15)}, ShapeError, "row numbers, one a pair"),
+        ({"pairs": ([0] * 30, [1] * 30, torch.ones(30, 1))}, ShapeError, "labels must be numbers, one a pair"),
+        ({"pairs": ([0] * 30, [1] * 30, [1] * 30)}, InputError, "different labels"),
+        ({"pairs": (1, 2, 3)}, ShapeError, "of one length"),
+        ({"pairs": zip([0] * 30, [1] * 30, [0, 1] * 15, strict=True)}, ShapeError, "of one length"),
         ({"queries": torch.ones(30, 5)}, ShapeError, "dimensions of the vectors"),
         ({"queries": torch.full((30, D), torch.nan)}, InputError, "queries must be finite"),
         ({"queries": torch.ones(3, D)}, InputError, "20 queries"),

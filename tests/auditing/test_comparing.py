@@ -64,6 +64,12 @@ def test_other_bad_input(x):
         isonb.compare(x, torch.full_like(x, torch.nan))
     with pytest.raises(InputError, match="must hold vectors, one a row; got numbers"):
         isonb.compare(x, [1.0])
+    with pytest.raises(InputError, match=r"^compare: max_length must be left out of vectors; got 9"):
+        isonb.compare(x, x, max_length=9)
+    with pytest.raises(InputError, match=r"^compare: seed must be an integer of 64 bits"):
+        isonb.compare(x, x, seed=2**64)
+    with pytest.raises(InputError, match=r"^compare: names must be left out of models"):
+        isonb.compare("tiny", "tiny", ["one text"] * 20, names=("a", None))
     with pytest.raises(InputError, match="texts must be a list of strings; got one int"):
         isonb.compare("tiny", "minilm", texts=5)
 

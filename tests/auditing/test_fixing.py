@@ -1,8 +1,10 @@
 """What the report advises is done, written and judged on what wasn't fitted; all rows of findings are named."""
 
 import csv
+import errno
 import io
 import json
+import os
 import re
 from contextlib import redirect_stdout
 
@@ -12,7 +14,9 @@ import torch
 
 import isonb
 from isonb import cli
-from isonb.errors import InputError
+from isonb.auditing.reading import matrix
+from isonb.errors import InputError, ShapeError
+from isonb.runtime.files import DiskError
 
 N, D = 600, 24
 
@@ -135,3 +139,57 @@ def test_a_bad_place_is_refused_before_anything_is_read(tmp_path, name):
     with pytest.raises(InputError, match=r"^audit: (fix|the folder) .*must"):
         isonb.audit(tmp_path / "x.npy", fix=tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_no_input_is_overwritten_by_the_vectors_nor_by_their_map(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    (tmp_path / "shards").mkdir()
+    for name in ("v", "q", "shards/a", "shards/b"):
+        np.save(f"{name}.npy", draw.normal(size=(100, 8)).astype("f4"))
+    np.savez("v.map.npz", draw.normal(size=(100, 8)))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.np?")}
+    mapped = np.load("v.npy", mmap_mode="r")
+    for vectors, queries, fix in [
+        ("v.npy", "q.npy", "q.npy"),
+        ("v.npy", matrix("q.npy"), "q.npy"),
+        (mapped[:50], None, "v.npy"),
+        ("shards", None, "shards/a.npy"),
+        ("shards", None, "shards/new.npy"),
+        ("shards/?.npy", None, "shards/b.npy"),
+        ("v.map.npz", None, "v.npy"),
+    ]:
+        with pytest.raises(InputError, match=r"^audit: fix must lie outside of what is audited; got .*\.npy"):
+            isonb.audit(vectors, queries=queries, fix=fix)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.np?")} == before
+    assert isonb.audit("shards/?.npy", queries="q.npy", fix="new.npy").fixed.n == 200
+
+
+def test_what_cannot_be_fixed_is_refused_and_few_rows_are_fixed_without_a_warning(tmp_path):
+    draw, path = np.random.default_rng(0), tmp_path / "y.npy"
+    with pytest.raises(ShapeError, match=r"^audit: fix takes at most 4,096 dimensions; got 4,097"):
+        isonb.audit(np.ones((30, 4097)), fix=path)
+    dead = np.concatenate([draw.normal(size=(200, 1)), np.full((200, 2), 0.5)], 1)
+    with pytest.raises(ShapeError, match="2 dimensions or more must remain in a fix; got 1 beside the dead ones"):
+        isonb.audit(dead, fix=path)
+    assert not path.exists()
+    pairs = range(40), range(40, 80), [0, 1] * 20
+    isonb.audit(draw.normal(size=(100, 80)) + 1, pairs=pairs, false_match_rate=0.2, fix=path)
+
+
+@pytest.mark.parametrize("when", ["the rows", "the map"])
+def test_what_the_disk_refuses_leaves_the_old_vectors_and_their_map(when, tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(N, D))
+    isonb.audit(x, fix=tmp_path / "y.npy")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    full, done = OSError(errno.ENOSPC, "No space left on device"), []
+
+    def write(descriptor):
+        done.append(descriptor)
+        if len(done) == 1 + (when == "the map"):
+            raise full
+
+    monkeypatch.setattr(os, "fsync", write)
+    with pytest.raises(DiskError, match=r"the disk must take y\..*; got No space left .* Free some space"):
+        isonb.audit(x + 1, fix=tmp_path / "y.npy")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -86,8 +86,8 @@ def test_without_queries_the_report_asks_for_them(prompted):
 
 
 def test_a_default_prompt_of_another_name_is_named(folders):
-    model = SentenceTransformer(modules=modules(folders[0]), prompts=PROMPTS, default_prompt_name="other", device="cpu")
-    model.prompts = {"other": PROMPTS["other"]}
+    more = {"prompts": {"other": PROMPTS["other"]}, "default_prompt_name": "other"}
+    model = SentenceTransformer(modules=modules(folders[0]), device="cpu", **more)
     result = isonb.audit(model, DOCUMENTS, progress=False)
     plain = isonb.audit(model.encode(DOCUMENTS))
     assert result.floor["random cosine"]["0.5"] == pytest.approx(plain.floor["random cosine"]["0.5"], abs=1e-5)

@@ -30,11 +30,13 @@ def test_hub_model_then_cache_then_nothing(folder, tmp_path):
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "config.json").write_bytes((folder / "config.json").read_bytes())
+    (folder / "bpe.codes").write_text("a tokenizer's, as of other architectures")
     with HubServer(models={"org/tiny": folder, "org/bare": bare}) as hub:
         environment = hub.environment(tmp_path / "home")
         online = ask(environment, "org/tiny", "org/other", "org/bare")
     weights = [request for request in hub.requests if request.endswith("model.safetensors")]
     assert weights.count(f"GET org/tiny/resolve/{COMMIT}/model.safetensors") == 1
+    assert f"GET org/tiny/resolve/{COMMIT}/bpe.codes" in hub.requests
     states = loading.encode(loading.load(folder), ["A narrow cone."], progress=False).hidden_states
     want = ["org/tiny", COMMIT, random_models.LENGTH, pytest.approx(float(states.abs().sum()), rel=1e-5)]
     assert online[0] == want

@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from isonb.errors import DependencyError
 from isonb.models import catalogue, loading, locate, text_models
 from isonb.models.catalogue import INDEX, ModelError, fingerprint, weights_digest
 from isonb.models.sentence_models import load_sentences
@@ -153,6 +155,28 @@ def test_a_folder_has_one_spelling(tmp_path, monkeypatch):
     assert {locate.spelled(name) for name in ("mybert", "./mybert", "mybert/", ".//mybert")} == {"mybert"}
     assert {locate.spelled(name) for name in ("./tiny", "tiny/")} == {"./tiny"}  # "tiny" is the embedded model
     assert [locate.spelled(name) for name in ("tiny", "org/name", "./none")] == ["tiny", "org/name", "./none"]
+
+
+def test_a_path_is_a_folder_also_where_it_is_called_as_an_embedded_model(folder, monkeypatch):
+    folder = folder.rename(folder.parent / "tiny")
+    monkeypatch.chdir(folder.parent)
+    assert locate.find(Path("tiny")).folder == folder.resolve()
+    assert locate.find(Path("tiny")).weights() == fingerprint(folder) != locate.find("tiny").weights()
+    monkeypatch.chdir(folder)
+    assert locate.find(Path("tiny")).weights() == locate.find("tiny").weights()
+
+
+def test_the_folder_of_models_is_read_alike_for_every_model(tmp_path, monkeypatch):
+    entry = catalogue.EMBEDDED["mpnet"]
+    (tmp_path / entry.hub).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ISONB_CACHE", str(tmp_path / "none"))
+    monkeypatch.setenv("ISONB_MODELS", "~")
+    assert catalogue.embedded_place(entry) == locate.place_of(entry.hub)[0] == (tmp_path / entry.hub).resolve()
+    monkeypatch.setenv("ISONB_MODELS", "")
+    with pytest.raises(DependencyError, match="must have been fetched"):
+        catalogue.embedded_place(entry)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("tokenizer.json", "device"), ("modules.json", "pipe")])

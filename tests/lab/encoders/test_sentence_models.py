@@ -3,6 +3,7 @@
 import importlib
 import json
 import pkgutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,3 +152,35 @@ def test_of_the_hub_only_files_of_data_are_downloaded(folder, tmp_path):
     offline = hub_server.ask(ANSWER, environment | {"HF_HUB_OFFLINE": "1"}, "org/whole", "org/below")
     assert offline == [want, want]
     assert locate.find(str(folder)).commit is None
+
+
+FINDINGS = """
+from isonb.auditing.choosing import Encoding, embedder_of
+def answer(name):
+    embedder, assumed = embedder_of(name, Encoding())
+    return embedder.description, [[item.severity, item.text] for item in assumed]
+"""
+FILLED = """
+from transformers import AutoModel, AutoTokenizer
+def answer(name):
+    AutoTokenizer.from_pretrained(name)
+    return type(AutoModel.from_pretrained(name)).__name__
+"""
+
+
+@pytest.mark.slow
+def test_a_cache_that_another_library_has_filled_says_nothing_of_pooling(folder, bert, tmp_path):
+    with HubServer(models={"org/modules": folder, "org/bare": Path(bert)}) as hub:
+        environment = hub.environment(tmp_path / "home", HF_HUB_DISABLE_PROGRESS_BARS="1")
+        filled = hub_server.ask(FILLED, environment, "org/modules", "org/bare")
+        offline = hub_server.ask(FINDINGS, environment | {"HF_HUB_OFFLINE": "1"}, "org/modules", "org/bare")
+        before = len(hub.requests)
+        online = hub_server.ask(FINDINGS, environment, "org/modules", "org/bare")
+        asked = [request for request in hub.requests[before:] if request.startswith("GET api/models/org/bare")]
+    assert filled == ["BertModel", "BertModel"]
+    text = "The local copy has no modules.json, and the hub doesn't say whether it has: mean is assumed."
+    assert offline == [["mean pooling", [["warning", text]]]] * 2
+    none = ["mean pooling", [["note", "No pooling is saved with the model: mean is assumed."]]]
+    assert online == [["as sentence-transformers encodes", []], none]
+    assert len(asked) == 1
+    assert hub_server.ask(FINDINGS, environment | {"HF_HUB_OFFLINE": "1"}, "org/modules", "org/bare") == online
