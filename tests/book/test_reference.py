@@ -49,7 +49,7 @@ def test_every_public_name_has_an_example():
 def test_every_member_that_the_page_names_is_there():
     """The build refuses one that isn't, minutes later."""
     named = re.findall(r"automodule:: (\S+)\n +:members: (\S.*)", API.read_text(encoding="utf-8"))
-    assert len(named) > 3
+    assert named
     for module, names in named:
         missing = set(names.split(", ")) - vars(importlib.import_module(module)).keys()
         assert not missing, module
