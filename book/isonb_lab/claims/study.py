@@ -14,7 +14,7 @@ import pandas as pd
 from isonb_lab.claims import verdicts
 from isonb_lab.claims.design import PLAIN, Design
 from isonb_lab.claims.table import PlannedCell, at_baseline, lead, long_tables, plan_of, settings_of_rows
-from isonb_lab.claims.treated_runs import setting_in_words, trained_alike, treated_runs
+from isonb_lab.claims.treated_runs import setting_in_words, settings_by_run, trained_alike, treated_runs
 from isonb_lab.claims.verdicts import (
     JudgedCell,
     Judgement,
@@ -120,6 +120,11 @@ class Study:
                 for arm in self.arms
             ]
         )
+
+    @cached_property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The settings of each run, by its id."""
+        return settings_by_run(self.runs)
 
     @property
     def recorded(self) -> pd.DataFrame:
@@ -276,7 +281,8 @@ class Study:
             suites = {home.suite_of(cell.name) for cell in item.cells if cell.outcome not in verdicts.UNTESTABLE}
             some = home.runs[home.runs["suite"].isin(suites)]
             if part.treatment:
-                treated = [settings for _, settings in treated_runs(some, part.treatment)]
+                here = {run: home.settings[run] for run in some["run_id"]}
+                treated = [settings for _, settings in treated_runs(here, part.treatment)]
                 rows += treated
                 seeds |= {int(settings["seed"]) for settings in treated}
             else:
@@ -330,7 +336,9 @@ class Study:
         """
         if prediction.treatment is None:
             return None
-        runs = trained_alike(self.runs[self.runs["suite"] == suite], prediction.treatment)
+        here = self.runs[self.runs["suite"] == suite]
+        alike = trained_alike({run: self.settings[run] for run in here["run_id"]}, prediction.treatment)
+        runs = here[here["run_id"].isin(alike)]
         return Reason.UNTAUGHT if len(runs) and at_baseline(runs).mean() >= 0.5 else None
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:

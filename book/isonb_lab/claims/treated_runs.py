@@ -41,8 +41,8 @@ class Treated:
 
     def __call__(self, study: Any, suites: Sequence[str]) -> dict[tuple[str, int], float]:
         """One number a cell and seed; a cell is a task and encoder, with the settings that the paper varies."""
-        arm = treated_runs(study.runs, self.treatment)
-        base = treated_runs(study.runs, self.base) if self.base else []
+        arm = treated_runs(study.settings, self.treatment)
+        base = treated_runs(study.settings, self.base) if self.base else []
         base_runs = {(self._others(settings), settings["seed"]): run for run, settings in base}
         pairs = []
         for run, settings in arm:
@@ -72,18 +72,22 @@ class Treated:
         return shared | unordered({c: value for c, value in options(settings).items() if c not in varied})
 
 
-def treated_runs(runs: pd.DataFrame, treatment: Treatment) -> list[tuple[str, dict[str, Any]]]:
-    """The run ids and settings of the recorded runs that have a treatment."""
-    some = runs[runs["task"].isin(treatment.tasks)].drop(columns=list(ADDED), errors="ignore")
-    every = zip(some["run_id"], settings_of_rows(some), strict=True)
-    return [(str(run), settings) for run, settings in every if treatment.has(settings)]
+def settings_by_run(runs: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """The settings of the runs of a study by their id, without what the study adds."""
+    settings = settings_of_rows(runs.drop(columns=list(ADDED), errors="ignore"))
+    return dict(zip(runs["run_id"].astype(str), settings, strict=True))
 
 
-def trained_alike(runs: pd.DataFrame, treatment: Treatment) -> pd.DataFrame:
+def treated_runs(settings: Mapping[str, Settings], treatment: Treatment) -> list[tuple[str, Settings]]:
+    """The run ids and settings of the runs that have a treatment."""
+    return [(run, item) for run, item in settings.items() if treatment.has(item)]
+
+
+def trained_alike(settings: Mapping[str, Settings], treatment: Treatment) -> list[str]:
     """The plain runs that were trained as those of a treatment were, all of one task and encoder."""
-    alike = {training_of(settings) for _, settings in treated_runs(runs, treatment)}
-    plain = treated_runs(runs, Treatment(PLAIN, treatment.tasks))
-    return runs[runs["run_id"].isin([run for run, settings in plain if training_of(settings) in alike])]
+    alike = {training_of(item) for _, item in treated_runs(settings, treatment)}
+    plain = treated_runs(settings, Treatment(PLAIN, treatment.tasks))
+    return [run for run, item in plain if training_of(item) in alike]
 
 
 def by_regime(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:

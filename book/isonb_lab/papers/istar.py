@@ -205,8 +205,8 @@ def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
 
     Seeds count that have every weight of theirs.
     """
-    rows = dict(treated_runs(study.runs, CORRELATED))
-    plain = treated_runs(study.runs, arms.plain_on(CORRELATED.tasks))
+    rows = dict(treated_runs(study.settings, CORRELATED))
+    plain = treated_runs(study.settings, arms.plain_on(CORRELATED.tasks))
     runs = study.runs.set_index("run_id")
     results = {}
     for name, some in by_regime(rows.items()).items():

@@ -10,8 +10,8 @@ import pandas as pd
 from isonb_lab.claims.design import PLAIN, Settings, task_name
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.table import settings_of_rows, task_and_encoder
-from isonb_lab.claims.treated_runs import ADDED, by_regime, in_short, options, training_of, unordered
+from isonb_lab.claims.table import task_and_encoder
+from isonb_lab.claims.treated_runs import by_regime, in_short, options, training_of, unordered
 from isonb_lab.statistics.seeds import student
 from isonb_lab.sweeps.cost import Estimate
 
@@ -55,8 +55,7 @@ def paired_scores(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Pa
         tasks: as the paper prints them; ours on others aren't looked at.
     """
     runs = study.runs.dropna(subset="score")
-    settings = settings_of_rows(runs.drop(columns=list(ADDED), errors="ignore"))
-    names = [(str(run), item) for run, item in zip(runs["run_id"], settings, strict=True) if _task(item) in tasks]
+    names = [(run, item) for run in runs["run_id"] if _task(item := study.settings[run]) in tasks]
     scores = dict(zip(runs["run_id"], runs["score"], strict=True))
     plain: dict[frozenset[tuple[str, str]], dict[int, str]] = {}
     for run, item in names:

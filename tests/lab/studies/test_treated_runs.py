@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.treated_runs import Treated, Treatment, by_regime, setting_in_words, treated_runs
+from isonb_lab.claims.treated_runs import Treated, Treatment, by_regime, setting_in_words, settings_by_run, treated_runs
 from isonb_lab.claims.verdicts import (
     CONTRADICTED,
     INCONCLUSIVE,
@@ -35,7 +35,8 @@ def run(seed, score, method="none", task="sst2", **settings):
 
 
 def study(*runs):
-    result = SimpleNamespace(runs=pd.DataFrame(runs))
+    frame = pd.DataFrame(runs)
+    result = SimpleNamespace(runs=frame, settings=settings_by_run(frame))
     result.numbers = partial(Study.numbers, result)
     return result
 
@@ -92,8 +93,8 @@ def test_numbers_by_run_and_by_detail():
 
 
 def test_runs_of_one_training_stand_together():
-    frame = study(run(1, 0.5), istar(1, 0.5), run(2, 0.5, head="linear")).runs
-    groups = by_regime(treated_runs(frame, ISTAR) + treated_runs(frame, PLAIN))
+    settings = study(run(1, 0.5), istar(1, 0.5), run(2, 0.5, head="linear")).settings
+    groups = by_regime(treated_runs(settings, ISTAR) + treated_runs(settings, PLAIN))
     assert {name: len(runs) for name, runs in groups.items()} == {
         "SST-2 (tiny), head pooler": 2,
         "SST-2 (tiny), head linear": 1,
