@@ -5,6 +5,7 @@ import pkgutil
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ PAGES = [page for page in PAGES if not page.stem.endswith("_plan")]  # a plan na
 PATH = re.compile(r"`((?:isonb|book|tests|\.ci|\.github)/[^`\s:]+)(?:::(\w+))?`")
 NAME = re.compile(r"`(isonb(?:\.\w+)+)(?:\([^`]*\))?`")
 BLOCK = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+EXTRAS = re.compile(r"([^\s'`]*)\[([a-z,]+)\]")
 COMMAND = re.compile(r"^(?:\$ |python -m )?(isonb(?:\.pages)? (?:[^\\\n]|\\\n)*)", re.MULTILINE)
 
 # The script is meant for a GPU too: without one, the Trainer's default of pinned memory is only a warning.
@@ -62,6 +64,17 @@ def lost_names(text: str) -> list[str]:
     return lost
 
 
+def lost_extras(text: str) -> list[str]:
+    """Extras that a line with ``pip install`` asks of a distribution that has no such extra."""
+    lost = []
+    for line in re.findall("pip install.*", text):
+        for place, names in EXTRAS.findall(line):
+            project = ROOT / ("book" if "book" in place else "") / "pyproject.toml"
+            known = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+            lost += [f"{place}[{name}]" for name in names.split(",") if name not in known]
+    return lost
+
+
 def commands(text: str) -> list[list[str]]:
     """The commands of this package in blocks of a terminal, as words; a line that ends in a backslash goes on."""
     lines = [line for kind, block in BLOCK.findall(text) if kind in ("", "bash") for line in COMMAND.findall(block)]
@@ -73,6 +86,8 @@ def test_paths_and_names_on_the_pages_exist_and_commands_are_understood(page):
     text = page.read_text(encoding="utf-8")
     assert lost_paths(text) == []
     assert lost_names(text) == []
+    assert lost_extras(text) == []
+    assert f"{{doc}}`{page.stem}`" not in text, "a page that links to itself"
     for program, *words in commands(text):
         if program == "isonb":
             cli._parser().parse_args(words)
@@ -96,6 +111,13 @@ def test_runs_and_grids_on_the_pages_can_be_planned(page, tmp_path):
     for grid in (block for kind, block in BLOCK.findall(text) if kind == "yaml"):
         (tmp_path / "grid.yaml").write_text(grid, encoding="utf-8")
         assert load_grid(tmp_path / "grid.yaml", "small")
+
+
+def test_every_grid_is_listed_with_its_sizes():
+    folder = ROOT / "book" / "experiments"
+    rows = [line.split("|") for line in (folder / "README.md").read_text("utf-8").splitlines() if ".yaml` |" in line]
+    listed = {name: row[3].strip().split(", ") for row in rows for name in re.findall(r"`(\w+\.yaml)`", row[1])}
+    assert listed == {grid.name: list(grid_sizes(grid)) for grid in folder.glob("*.yaml")}
 
 
 def blocks(text: str, name: str) -> list[str]:
