@@ -118,6 +118,22 @@ def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_
         assert str(tmp_path / place) in text
 
 
+def test_a_control_that_is_no_good_is_asked_for(executed, tmp_path, capsys):
+    arguments = ["run", "--protocol", "smoke", "--method", "istar", "--out", str(tmp_path)]
+    control = plan({"task": "english_sentiment", "protocol": "smoke"})
+    records, metrics = tmp_path / "records", {"accuracy": 0.5, "baseline.accuracy": 0.5}
+    expected = f"control   none, not in {tmp_path}: the same with --method none"
+    write_record(records, Record(control.config, status="failed", error="it broke"))
+    assert cli.main(arguments) == 0
+    assert expected in capsys.readouterr().out
+    (records / f"{control.run_id}.json").write_text("{")
+    assert cli.main(arguments) == 0
+    assert expected in capsys.readouterr().out
+    write_record(records, Record(control.config, metrics))
+    assert cli.main(arguments) == 0
+    assert "control   none: accuracy 0.5000; isonb compare" in capsys.readouterr().out
+
+
 def test_run_takes_options_of_the_method_and_settings(executed, tmp_path):
     text = "run --task english_sentiment --model minilm --method istar -o weight=-3 -o zeta=auto -o include_pads=true"
     text += " --seed 4 --protocol smoke --set learning_rate=1e-5 --set patience=null --retry-failed --data hub"
@@ -249,6 +265,8 @@ def test_rows_that_would_look_alike_say_in_what_they_differ():
         [record(learning_rate=rate, method=method) for rate in (1e-5, 2e-5) for method in ("none", "istar")]
     )
     assert list(result["settings"]) == ["learning_rate=1e-05", "learning_rate=2e-05"] * 2
+    changed = record(inputs="inputs-0123456789ab")
+    assert list(summary([record(), changed])["settings"]) == ["inputs=None", "inputs=inputs-0123456789ab"]
     assert list(summary([record()])["settings"]) == [""]
     assert list(summary([])) == list(result)
 

@@ -61,6 +61,8 @@ def here(here, monkeypatch, bert):
         ("run --method istar -o weight -3", "-o must be NAME=VALUE; got 'weight' and '-3'. Write -o weight=-3."),
         ("run --set epochs 3", "Write --set epochs=3."),
         ("run --set task=2024-13-45", "the task must be one of isonb's; got '2024-13-45'"),
+        ("run --set task=5", "the task must be one of isonb's; got 5"),
+        ("run --set task=null", "task of a finetune run must be str; got None"),
         ("run --task colla", "Did you mean 'cola'?"),
         ("run --method istar -o wait=1", "weight"),
         ("run --set =3", "--set must be NAME=VALUE"),

@@ -69,18 +69,18 @@ def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     """The matched control of a run beside it: its score if it is in ``out``, else the command that makes it."""
     from isonb_lab.cli.summary import scores
     from isonb_lab.methods import TUNING
-    from isonb_lab.runs.record import read_record
+    from isonb_lab.runs.record import sound_record
     from isonb_lab.runs.settings import method_flags
 
     if run.method.name == "none":
         return []
     control = run.control
-    path = out / "records" / f"{control.run_id}.json"
-    if not path.is_file():
+    beside = sound_record(out / "records" / f"{control.run_id}.json")
+    if beside is None or beside.status != "complete":
         method = control.config["method"]
         flags = method_flags(method, [option for option in TUNING if option in method])
         return [f"control   {control.label}, not in {out}: the same with {flags}"]
-    values = {metric: value for metric, value, _ in scores(read_record(path))}
+    values = {metric: value for metric, value, _ in scores(beside)}
     lines = [f"{metric} {values[metric]:.4f}" for metric, _, _ in scores(record) if values.get(metric) is not None]
     return [f"control   {control.label}: {', '.join(lines)}; isonb compare {out} judges it over seeds"]
 

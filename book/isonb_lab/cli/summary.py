@@ -116,7 +116,8 @@ def _row(records: list[Record]) -> dict[str, Any]:
 
 def _tell_apart(group: list[dict[str, Any]]) -> None:
     """Keep of each row's settings those in which the rows of a group differ, as text."""
-    names = [name for name in group[0]["settings"] if len({str(row["settings"].get(name)) for row in group}) > 1]
+    every = dict.fromkeys(name for row in group for name in row["settings"])
+    names = [name for name in every if len({str(row["settings"].get(name)) for row in group}) > 1]
     for row in group:
         row["settings"] = " ".join(f"{name}={plain_value(row['settings'].get(name))}" for name in names)
 

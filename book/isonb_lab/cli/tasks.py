@@ -21,10 +21,10 @@ MOST = 10  # labels in a line
 SHORTEST = 10  # letters of a text
 
 
-def task_name(name: str, options: argparse.Namespace) -> str:
-    """The name of a task, with the flags that say what one's own data mean."""
+def task_name(name: Any, options: argparse.Namespace) -> Any:
+    """The name of a task, with the flags that say what one's own data mean; what is no name comes back as it is."""
     flags = {key: value for key in KEYS if (value := getattr(options, key, None)) is not None}
-    is_file = name not in TASKS and is_own(name)
+    is_file = isinstance(name, str) and name not in TASKS and is_own(name)
     if flags and not is_file:
         flag = "--" + next(iter(flags)).replace("_", "-")
         fail(TaskError, f"{flag} is for files of your own", repr(name), "Leave it out, or name a file.")

@@ -160,6 +160,9 @@ def _task_of(name: str, spec: ColumnSpec, places: Places, state: State) -> OwnTa
         tables, notes = _split_off(tables["train"], path)
     for table in tables.values() if kind in ("regression", "similarity") else ():
         own_columns.check_differ(table[target].to_pylist(), f"{path}: {target}")
+    if "f1" in spec.metrics and len(labels) != 2:
+        fix = "Take accuracy or matthews."
+        fail(TaskError, f"{path} must have two labels for f1, which is that of the second", ", ".join(labels), fix)
     if kind == "span":
         inputs, target = ("question", "context"), "answers"
     return OwnTask(

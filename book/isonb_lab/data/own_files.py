@@ -27,7 +27,11 @@ def read_place(place: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]
     if any((place / name).is_file() for name in SAVED):
         return _saved(place)
     splits = (*TRAINING, *EVALUATION)
-    files = {path.stem: path for path in sorted(place.iterdir()) if path.suffix in READERS and path.stem in splits}
+    found = [path for path in sorted(place.iterdir()) if path.suffix in READERS and path.stem in splits]
+    files = {path.stem: path for path in found}
+    if len(files) < len(found):
+        got = ", ".join(path.name for path in found)
+        fail(SourceError, f"{place} must hold one file a split", got, "Take one away, or name the files in YAML.")
     if not files:
         what = f"{place} must be a saved data set, or hold train and validation files ({', '.join(READERS)})"
         got = ", ".join(sorted(path.name for path in place.iterdir())[:8]) or "an empty folder"

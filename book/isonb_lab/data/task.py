@@ -70,11 +70,6 @@ class Task:
         return (*extra, *self.inputs, self.target, *(("subset",) if self.subsets else ()))
 
     @property
-    def used_splits(self) -> tuple[str, ...]:
-        """The splits that a run reads: those of fine-tuning, or in similarity the one that is scored."""
-        return self.splits[:2]
-
-    @property
     def outputs(self) -> int:
         """Numbers a head must give: one a label, start and end of a span, or one."""
         return {"classification": len(self.labels), "span": 2}.get(self.kind, 1)

@@ -49,7 +49,8 @@ class TaskModel(nn.Module):
         self.pooling = Pooling("last" if self.decoder and pooling == "cls" else pooling)
         self.encoder = encoder
         self.frozen = [name for name, weight in encoder.named_parameters() if not weight.requires_grad]
-        self.layer = method.layer(dim)
+        with torch.random.fork_rng(devices=[]):  # whatever a layer draws, the head begins as its control's does
+            self.layer = method.layer(dim)
         self.pooler = None if kind == "span" or self.decoder or head == "linear" else _pooler(encoder, dim)
         self.features = nn.Identity()  # what the classifier sees passes here, so that a loss can act on it by name
         self.dropout = nn.Dropout(dropout)

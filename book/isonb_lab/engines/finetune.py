@@ -89,9 +89,9 @@ def prepare(request: Mapping[str, Any] | Planned, data: str | Path | None, progr
     """Write the run out and check it, if that isn't done; read model and rows, and make the head and the penalty."""
     planned = preflight(plan(request), data)
     settings, method, task = planned.settings, planned.method, planned.task
-    penalty = method.penalty()
     set_seed(settings.seed)
     encoder = load_for_training(settings.model, settings.dropout, "cuda" if torch.cuda.is_available() else "cpu")
+    penalty = method.penalty()
     lower = None
     if settings.layers is not None:
         first_layers(encoder, settings.layers)

@@ -22,9 +22,9 @@ def preflight(run: Planned, data: str | Path | None = None) -> Planned:
 
     ``data`` is a folder in the hub's layout, "hub" or None. Checked, in this order: that the rows are there, which
     costs least; that the model can be loaded (:func:`isonb.models.locate.find`: no weights are read); that the method's
-    layer can be made for its width; that lengths and precision are possible; that each split has the task's columns and
-    enough rows. Of parquet files only the footer and the first rows are read; a set from the hub is downloaded, which
-    the run would do next. Takes a second or two.
+    layer can be made for its width; that lengths, layers and precision are possible; that each split has the task's
+    columns and enough rows. Of parquet files only the footer and the first rows are read; a set from the hub is
+    downloaded, which the run would do next. Takes a second or two.
 
     >>> from isonb_lab.runs.settings import plan
     >>> preflight(plan({"task": "english_sentiment", "model": "tiny", "protocol": "smoke"})).checked
@@ -43,12 +43,15 @@ def preflight(run: Planned, data: str | Path | None = None) -> Planned:
     if tuned or not run.method.post_hoc:
         run.method.layer(int(model.config.hidden_size))
     _check_lengths(settings, task, model)
+    depth = int(model.config.num_hidden_layers)
     if tuned:
-        _check_layers(settings, run.method, model)
+        depth = _check_layers(settings, run.method, model, depth)
         if settings.batch_size % settings.accumulation:
             got = f"{settings.batch_size} and {settings.accumulation}"
             fail(OptionError, "batch_size must be a multiple of accumulation", got, "Change one of them.")
         _check_precision(settings.precision)
+    if type(run.method).points is not Method.points:
+        _check_points(run.method, depth, tuned)
     rows = {name: count_rows(selection, folder, 2 if name in SCORED else 1) for name, selection in selections.items()}
     if tuned:
         count = min(rows["train"], settings.train_examples or rows["train"])
@@ -77,8 +80,8 @@ def _check_lengths(settings: Any, task: Task, model: locate.Source) -> None:
         fail(OptionError, must, got, "Lower doc_stride, or raise max_length.")
 
 
-def _check_layers(settings: Any, method: Method, model: locate.Source) -> None:
-    depth = int(model.config.num_hidden_layers)
+def _check_layers(settings: Any, method: Method, model: locate.Source, depth: int) -> int:
+    """The layers that are left of the ``depth`` of a model."""
     for name in ("layers", "train_layers"):
         count = getattr(settings, name)
         if count is not None and count > depth:
@@ -87,6 +90,19 @@ def _check_layers(settings: Any, method: Method, model: locate.Source) -> None:
     if settings.train_layers is not None and getattr(method, "include_pads", False):
         must = "with train_layers the points must be real tokens, since states of padding aren't kept"
         fail(OptionError, must, f"include_pads of {method.name}", "Leave one of the two out.")
+    return int(depth)
+
+
+def _check_points(method: Method, depth: int, tuned: bool) -> None:
+    """That a penalty will find its points: in layers that the model has, of a module that there is."""
+    from isonb.points import chosen_layers
+
+    points = method.points()
+    if points.module is None:
+        chosen_layers(points.layers, depth + 1)
+    elif not tuned:
+        must = "the points of a similarity run must be the encoder's: it has no head"
+        fail(OptionError, must, f"{points.module!r} of {method.name}", "Take others.")
 
 
 def _check_precision(precision: str) -> None:

@@ -87,7 +87,8 @@ def run(
     rows = read.splits["rows"]
     texts, *places = distinct(*(list(rows[column]) for column in task.inputs))
     gold = Gold([float(value) for value in rows[task.target]], list(rows["subset"]) if task.subsets else None)
-    penalty = None if planned.method.post_hoc else planned.method.penalty()
+    with seeded(torch.device("cpu"), settings.seed):
+        penalty = None if planned.method.post_hoc else planned.method.penalty()
     encoder = load(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
     tokens = TokenizedSentences.read(encoder, texts, settings.max_length)
     run_ = _Run(settings, planned.method, penalty, encoder, texts, tokens, places, read.labelled_pairs(), progress)
@@ -142,7 +143,8 @@ class _Run:
     def vectors(self) -> tuple[Sides, Sides, Series]:
         """Both sides of all pairs: plain, and after all stages of the method; and the losses of what was trained."""
         method, seed, device = self.method, self.settings.seed, next(self.encoder.model.parameters()).device
-        layer = None if method.post_hoc else method.layer(self.encoder.dim)
+        with seeded(device, seed):
+            layer = None if method.post_hoc else method.layer(self.encoder.dim)
         if layer is not None:
             layer.to(device)
         vector = SentenceVector(self._pool(method), layer, method.site)

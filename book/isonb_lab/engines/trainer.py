@@ -69,7 +69,7 @@ class LabTrainer(IsotropyTrainerMixin, Trainer):  # type: ignore[misc]
             groups: dict[tuple[float, float], list[Tensor]] = {}
             for name, parameter in self.model.named_parameters():
                 if parameter.requires_grad:
-                    decay = self.args.weight_decay if name in decayed else 0.0
+                    decay = self.args.weight_decay if name in decayed and parameter.ndim > 1 else 0.0
                     groups.setdefault((rates.get(name, self.args.learning_rate), decay), []).append(parameter)
             listed = [{"params": some, "lr": rate, "weight_decay": decay} for (rate, decay), some in groups.items()]
             self.optimizer = torch.optim.AdamW(listed, lr=self.args.learning_rate, fused=True)

@@ -102,6 +102,14 @@ def read_record(path: str | Path) -> Record:
     )
 
 
+def sound_record(path: Path) -> Record | None:
+    """The record in ``path``, if it is there, is good, and is that of the run that its name says."""
+    with contextlib.suppress(RecordError):
+        record = read_record(path)
+        return record if record.run_id == path.stem else None
+    return None
+
+
 def _body(record: Record) -> dict[str, Any]:
     if record.status not in STATUSES:
         raise RecordError(f"status must be one of {', '.join(STATUSES)}; got {record.status!r}. Name one of them.")

@@ -28,7 +28,7 @@ from isonb_lab.data.labelled_pairs import pairs_task
 from isonb_lab.data.reader_rows import READERS
 from isonb_lab.data.task import Selection
 from isonb_lab.data.tasks import Task, task_named, task_spelled
-from isonb_lab.methods import Method, control_of, label, method_class, plain_value
+from isonb_lab.methods import Method, control_of, label, method_class, method_from, plain_value, resolved
 from isonb_lab.runs.protocols import PROTOCOLS, protocol_of, start
 from isonb_lab.runs.run_ids import run_id
 
@@ -200,8 +200,7 @@ class Planned:
     @cached_property
     def method(self) -> Method:
         """The method; a synthetic run has none, and gets the one that does nothing."""
-        options = dict(self.config.get("method", {"name": "none"}))
-        return method_class(options.pop("name"))(**options)
+        return method_from(self.config.get("method", "none"))
 
     @property
     def label(self) -> str:
@@ -330,13 +329,17 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     if (kind == "similarity") != (experiment == "similarity"):
         fix = f"Use experiment: {'similarity' if kind == 'similarity' else 'finetune'}."
         fail(OptionError, f"a {experiment} run needs a task of its kind", f"{written['task']} ({kind})", fix)
-    options = dict(method) if isinstance(method, Mapping) else {"name": "none" if method is None else method}
-    name = options.pop("name", None)
-    chosen = build(method_class(name), options, f"method {name}")
+    chosen = method_from("none" if method is None else method)
     if experiment == "doses" and (not chosen.two_phases or chosen.post_hoc):  # what is fitted has no loss to dose
         fail(OptionError, "a doses run needs a method with a second phase that trains", chosen.name, "Use isolayer.")
+    if experiment == "similarity" and (epochs := chosen.penalty_delay_epochs()):
+        got = f"{epochs} in {chosen.name}"
+        fail(OptionError, "epochs before a penalty are for fine-tuning: similarity has none", got, "Leave them out.")
+    if getattr(settings, "readers", False) and (experiment == "doses" or kind == "span"):
+        got = f"a {experiment} run of a {kind} task"
+        fail(OptionError, "other readers are for finetune runs with one vector a text", got, "Leave readers out.")
     places = {"task": task_spelled(written["task"]), "model": spelled(written["model"])}
-    written |= places | {"method": {"name": chosen.name, **describe(chosen)}}
+    written |= places | {"method": resolved(chosen)}
     if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
         fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
     return written if inputs is None else written | {"inputs": inputs}

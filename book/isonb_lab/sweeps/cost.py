@@ -13,6 +13,7 @@ speeds below are assumptions.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import inspect
@@ -39,6 +40,7 @@ TRAIN_LAUNCH = 0.002  # seconds a layer for forward, backward and update of one 
 FORWARD_LAUNCH = 0.0006  # seconds a layer for a forward pass alone
 PADDING = {True: 1.05, False: 1.9}  # tokens with padding over real ones: by length; at random, 1.4 to 2.7 in GLUE
 SHRINKAGE_ROWS = 250_000  # token vectors of all layers behind a shrinkage matrix, at each epoch's start
+QUESTION = 12  # tokens of a question, which each window of a long context begins with
 READERS_TEXTS, READERS_LENGTH = 9200, 14  # what the other readers of a run read, and its mean tokens
 SYNTHETIC_PASSES = 3  # covariances that each point of a synthetic run takes part in, about
 
@@ -152,10 +154,11 @@ def _trained(settings: Any, layers: int) -> int:
 def _finetune(settings: FinetuneSettings, method: Method, encoder: EncoderSize) -> Iterator[Passes]:
     size = task_size(settings.task)
     train: float = min(size.train, settings.train_examples or size.train)
-    held_out = train * settings.holdout
-    train -= held_out
+    windows = _windows(settings, size.tokens)
+    held_out = windows * train * settings.holdout
+    train = windows * train - held_out
     length = min(size.tokens, settings.max_length)
-    evaluated = min(size.evaluation, settings.eval_examples or size.evaluation)
+    evaluated = windows * min(size.evaluation, settings.eval_examples or size.evaluation)
     epochs: float = settings.epochs
     trained_on: float = train * epochs
     if settings.max_steps:
@@ -174,6 +177,15 @@ def _finetune(settings: FinetuneSettings, method: Method, encoder: EncoderSize) 
         yield Passes(train + evaluated, length)
     if settings.readers:
         yield Passes(READERS_TEXTS, READERS_LENGTH)
+
+
+def _windows(settings: FinetuneSettings, tokens: float) -> float:
+    """How many windows a row of so many tokens is cut into, about, where the task is one of spans."""
+    with contextlib.suppress(InputError):
+        if task_named(settings.task).kind == "span":
+            fresh = max(settings.max_length / 4, settings.max_length - settings.doc_stride - QUESTION)
+            return 1 + max(0.0, tokens - settings.max_length) / fresh
+    return 1
 
 
 def _similarity(settings: SimilaritySettings, method: Method, encoder: EncoderSize) -> Iterator[Passes]:
@@ -239,16 +251,34 @@ def needs(runs: Iterable[Planned], data: str | Path | None = None) -> list[Need]
 
     A model on the hub costs one question and its small files; of a data set on the hub only the hub's answer is asked.
     """
-    kinds = (("model", "model"), ("data", "task"))
-    count = Counter((kind, run.config[key]) for run in runs for kind, key in kinds if run.config.get(key))
+    count: Counter[tuple[str, str]] = Counter()
+    splits: dict[str, set[str]] = {}
+    for run in runs:
+        read = _splits(run)
+        count.update([("data", name) for name in read] + ([("model", run.config["model"])] if read else []))
+        for name, some in read.items():
+            splits.setdefault(name, set()).update(some)
     requirements = []
     for (kind, name), wanted in sorted(count.items(), key=lambda item: (item[0][0] != "model", item[0][1])):
         try:
-            requirements.append(Need(kind, name, wanted, _model(name) if kind == "model" else _data(name, data)))
+            where = _model(name) if kind == "model" else _data(name, sorted(splits[name]), data)
+            requirements.append(Need(kind, name, wanted, where))
         except (InputError, DependencyError) as error:
             why = str(error).partition(f"; got {name!r}: ")
             requirements.append(Need(kind, name, wanted, why[2] or why[0], there=False))
     return requirements
+
+
+def _splits(run: Planned) -> dict[str, set[str]]:
+    """The splits that a run reads, by task: its own, and what its method and other readers learn from."""
+    try:
+        selections = run.selections.values()
+    except InputError:  # one's own data that are gone
+        return {run.config["task"]: set()}
+    splits: dict[str, set[str]] = {}
+    for rows in selections:
+        splits.setdefault(rows.task.name, set()).add(rows.split)
+    return splits
 
 
 def _model(name: str) -> str:
@@ -260,13 +290,13 @@ def _model(name: str) -> str:
     return f"in {source.folder}" if source.commit is None else "in the hub's cache"
 
 
-def _data(name: str, data: str | Path | None) -> str:
+def _data(name: str, splits: Iterable[str], data: str | Path | None) -> str:
     task = task_named(name)
     if task.hub is None:
         return f"in {task.place}" if isinstance(task, OwnTask) else "generated"
     folder = sources.data_folder(data)
     if folder is None:
         return sources.place_on_hub(str(task.hub))
-    for split in task.used_splits:
+    for split in splits:
         sources.split_files(task, split, folder)
     return f"in {folder / task.folder}"

@@ -28,7 +28,7 @@ from isonb_lab.data.sources import data_folder
 from isonb_lab.places import EXPERIMENTS_FOLDER
 from isonb_lab.runs.inputs import differences, inputs, named
 from isonb_lab.runs.manifest import Clock, code_version, versions
-from isonb_lab.runs.record import Record, RecordError, read_record, write_record
+from isonb_lab.runs.record import Record, RecordError, read_record, sound_record, write_record
 from isonb_lab.runs.settings import Planned
 from isonb_lab.runtime.locks import file_lock
 from isonb_lab.runtime.supervised import Answer, SupervisedProcess
@@ -150,7 +150,7 @@ def prepare(
 
 def _told_apart(run: Prepared) -> Prepared:
     """The run itself, unless its record is of other rows or weights: then the run under an id of its own."""
-    record = _record(run)
+    record = sound_record(run.record)
     then = {} if record is None else record.manifest.get("data")
     if not isinstance(then, Mapping) or not then or "inputs" in run.planned.config:
         return run
@@ -186,25 +186,24 @@ def execute(run: Prepared, *, wait: bool = True, stop: threading.Event | None = 
 
 def earlier_outcome(run: Prepared) -> Outcome | None:
     """How a run ended before, when that is the last word on it; None when it is to be run."""
-    record = _record(run)
-    if record is None or (record.status != "complete" and run.retry_failed):
+    if _is_whole(run):
+        return Outcome(run.run_id, "skipped")
+    record = sound_record(run.record)
+    if record is None or record.status == "complete" or run.retry_failed:
         return None
-    if record.status == "complete" and run.keep_predictions and not run.predictions.is_file():
-        return None
-    return Outcome(run.run_id, "skipped" if record.status == "complete" else "failed before", record.error)
+    return Outcome(run.run_id, "failed before", record.error)
 
 
-def _record(run: Prepared) -> Record | None:
-    """The good record of this very run, if there is one."""
-    with contextlib.suppress(RecordError):
-        record = read_record(run.record)
-        return record if record.run_id == run.run_id else None
-    return None
+def _is_whole(run: Prepared) -> bool:
+    """Whether its complete record is there, and its predictions, too, where they are asked for."""
+    record = sound_record(run.record)
+    complete = record is not None and record.status == "complete"
+    return complete and (not run.keep_predictions or run.predictions.is_file())
 
 
 def _set_damaged_aside(run: Prepared) -> str:
     """Move a record that is no good to ``<id>.json.damaged``; why it is none, or nothing."""
-    if not run.record.exists() or _record(run) is not None:
+    if not run.record.exists() or sound_record(run.record) is not None:
         return ""
     try:
         why = f"it is the record of {read_record(run.record).run_id}"
@@ -220,12 +219,11 @@ def _put_away(run: Prepared, *, failed: bool) -> None:
     With a complete record the checkpoints go, and the notebook gets its name however far it came. Without one the
     checkpoints stay for the next attempt, and the notebook is kept if the run has ``failed`` by itself.
     """
-    record = _record(run)
-    complete = record is not None and record.status == "complete"
-    if run.unfinished.is_file() and (complete or failed):
+    whole = _is_whole(run)
+    if run.unfinished.is_file() and (whole or failed):
         os.replace(run.unfinished, run.notebook)
     run.unfinished.unlink(missing_ok=True)
-    if complete:
+    if whole:
         shutil.rmtree(run.work, ignore_errors=True)
     for torn in run.record.parent.glob(f".{run.record.name}.*.part"):
         torn.unlink()
@@ -246,14 +244,19 @@ def _run(run: Prepared, lock: int, stop: threading.Event) -> Outcome:
 
 
 def _judge(run: Prepared, answer: Answer, clock: Clock) -> Outcome:
-    """The record decides: a run that has a complete one is finished, whatever its notebook did afterwards."""
-    record = _record(run)
-    if record is not None and record.status == "complete":
+    """The record decides: a run that has a complete one is finished, whatever its notebook did afterwards.
+
+    One that was done again for its predictions must have these, too; its record from before stays.
+    """
+    if _is_whole(run):
         return Outcome(run.run_id, "finished", f"after its record was written, {answer}" if answer.kind else "")
     if answer.kind == "stopped":
         return Outcome(run.run_id, "stopped", answer.text)
     if _disk_refused(answer.text) or answer.kind in UNSTARTED:
         return Outcome(run.run_id, "not recorded", str(answer))
+    record = sound_record(run.record)
+    if record is not None and record.status == "complete":
+        return Outcome(run.run_id, "not recorded", f"its predictions aren't there. {answer}".strip())
     if not answer.kind and record is not None:
         return Outcome(run.run_id, "failed", record.error)
     reason = str(answer) if answer.kind else "the notebook ended without a record"

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from isonb.errors import on_a_screen
 
 Ending = Literal["finished", "skipped", "failed", "failed before", "not recorded", "stopped", "busy"]
 
-ORDER: tuple[Ending, ...] = ("finished", "skipped", "failed", "failed before", "not recorded", "stopped", "busy")
+ORDER: tuple[Ending, ...] = get_args(Ending)
 WORDS = {"skipped": "already there"}
 BAD: frozenset[Ending] = frozenset({"failed", "failed before", "not recorded", "busy"})
 
@@ -29,8 +29,8 @@ class Outcome:
 
     ``status``: finished (its record is there) | skipped (it was there before) | failed (its record says why) |
     failed before (in an earlier sweep; it wasn't run again) | not recorded (the disk refused, model or rows couldn't be
-    had, or a worker was lost for good: no record) | stopped (before its end, by hand or by whoever ended its process;
-    no record) | busy (another process runs it, and we didn't wait).
+    had, or a worker was lost for good: no record, or no predictions beside an earlier one) | stopped (before its end,
+    by hand or by whoever ended its process; no record) | busy (another process runs it, and we didn't wait).
     ``error``: the reason, or what went wrong after the record of a finished run was written. ``damaged``: why a record
     met before was no good (it lies beside, as ``<id>.json.damaged``).
     """

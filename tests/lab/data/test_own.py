@@ -226,6 +226,8 @@ MISTAKES = {
     "the same score": ({"a.csv": SAME}, "a.csv", "score must hold different values; got 1 in each row"),
     "answer elsewhere": (csv(*SPAN, "q,a b,c"), "a.csv", "answers that stand in their context; got 'c' in row 2"),
     "a text column twice": (csv(*SPAN), "a.csv?kind=span&inputs=context,context", "must be named once; got context, c"),
+    "F1 of three labels": (csv("text,label", "w,a", "x,a", "y,b", "z,c"), "a.csv?metrics=f1", "for f1"),
+    "two files of a split": ({"m/train.csv": TWO, "m/train.tsv": TWO}, "./m", "got train.csv, train.tsv. Take one"),
     "an answer at true": (
         {"a.jsonl": '{"question": "q", "context": "ab", "answers": {"text": "b", "answer_start": true}}'},
         "a.jsonl",

@@ -5,10 +5,13 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
+from transformers import TrainingArguments
 
 from isonb.models.catalogue import fingerprint
 from isonb.models.loading import load_for_training
@@ -17,7 +20,8 @@ from isonb_lab.data.tasks import task_named
 from isonb_lab.encoders.task_model import TaskModel, task_loss
 from isonb_lab.engines import finetune
 from isonb_lab.engines.contrast import OBJECTIVES
-from isonb_lab.methods import method_from, methods
+from isonb_lab.engines.trainer import LabTrainer
+from isonb_lab.methods import Method, method_from, methods
 from isonb_lab.runs.record import read_record
 from isonb_lab.runs.settings import resolve
 from tests.lab.random_models import save
@@ -109,6 +113,51 @@ def test_two_processes_give_the_record_of_one(bert, tmp_path):
         assert two.metrics[name] == pytest.approx(value, abs=1e-4, rel=near), name
     for name in ("step.train.loss", "step.train.penalty", "step.train.cls.isoscore", "step.validation.loss"):
         assert [v for _, v in two.series[name]] == pytest.approx([v for _, v in first.series[name]], abs=1e-4), name
+
+
+@dataclass(frozen=True)
+class Drawn(Method):
+    """A layer and a penalty that begin at random."""
+
+    name: ClassVar[str] = "drawn"
+
+    def layer(self, dim):
+        return torch.nn.Linear(dim, dim)
+
+    def penalty(self):
+        return torch.nn.Bilinear(3, 3, 1)
+
+
+def test_a_head_begins_as_its_control_does_and_a_method_by_the_seed_alone(monkeypatch):
+    monkeypatch.setitem(methods(), "drawn", Drawn)
+    starts = []
+    for name in ("none", "drawn", "drawn"):
+        torch.manual_seed(len(starts))
+        run_ = finetune.prepare(SMOKE | {"task": "english_acceptability", "model": "tiny", "method": name}, None)
+        layer, penalty = (list(part.parameters())[0] if part else None for part in (run_.model.layer, run_.penalty))
+        starts.append((run_.model.classifier.weight, run_.model.pooler.weight, layer, penalty))
+    control, one, two = starts
+    assert all(map(torch.equal, control[:2], one[:2]))
+    assert all(map(torch.equal, one, two))
+
+
+def test_weight_decay_leaves_alpha_biases_and_norms_alone():
+    config = {"task": "english_acceptability", "model": "tiny", "method": "softdecay", "weight_decay": 0.1}
+    run_ = finetune.prepare(SMOKE | config, None)
+    trainer = LabTrainer(
+        model=run_.model,
+        args=TrainingArguments(weight_decay=0.1, report_to="none"),
+        settings=run_.settings,
+        rates=run_.method.learning_rates(),
+        penalty=None,
+    )
+    axes = {
+        (weight.ndim > 1, group["weight_decay"])
+        for group in trainer.create_optimizer().param_groups
+        for weight in group["params"]
+    }
+    assert axes == {(True, 0.1), (False, 0.0)}
+    assert next(group["lr"] for group in trainer.optimizer.param_groups if run_.model.layer.raw in set(group["params"]))
 
 
 def test_task_loss_of_a_span_is_the_mean_of_start_and_end():

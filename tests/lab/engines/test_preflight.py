@@ -4,7 +4,7 @@ import pytest
 import torch
 from cola import cola_rows, save_cola, write_rows
 
-from isonb.errors import InputError, OptionError
+from isonb.errors import InputError, OptionError, ShapeError
 from isonb.models import catalogue
 from isonb.models.catalogue import ModelError
 from isonb.runtime.tables import SourceError
@@ -16,6 +16,7 @@ from tests.lab import random_models
 
 SMOKE = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"}
 PADDED = {"name": "istar", "include_pads": True}
+FEATURES = {"name": "log_isoscore", "place": "features"}
 ROWS = cola_rows()
 
 
@@ -30,6 +31,7 @@ def test_all_is_well(data, tmp_path, monkeypatch):
     preflight(plan(SMOKE | {"task": "cola"}), data)
     preflight(plan({"task": "english_sts", "model": "tiny", "protocol": "smoke"}))
     preflight(plan({"experiment": "synthetic", "protocol": "smoke"}))
+    preflight(plan(SMOKE | {"method": FEATURES}))
     preflight(plan(SMOKE | {"task": "english_span", "model": str(random_models.save("roberta", tmp_path / "roberta"))}))
     preflight(plan(SMOKE | {"model": str(random_models.save("gpt2", tmp_path / "gpt2"))}))
 
@@ -48,6 +50,10 @@ def test_all_is_well(data, tmp_path, monkeypatch):
         ({"layers": 5}, OptionError, "layers must be at most the 4 layers of tiny; got 5"),
         ({"layers": 2, "train_layers": 3}, OptionError, "train_layers must be at most the 2 layers of tiny; got 3"),
         ({"train_layers": 1, "method": PADDED}, OptionError, "the points must be real tokens"),
+        ({"method": {"name": "istar", "layers": 5}}, ShapeError, "some of the 5 hidden states; got layers 5"),
+        ({"layers": 2, "method": {"name": "cosreg", "layers": 3}}, ShapeError, "some of the 3 hidden states"),
+        ({"task": "english_sts", "method": {"name": "istar", "layers": 5}}, ShapeError, "got layers 5"),
+        ({"task": "english_sts", "method": FEATURES}, OptionError, "got 'features' of log_isoscore"),
     ],
 )
 def test_what_is_wrong_with_a_configuration(changes, kind, message):

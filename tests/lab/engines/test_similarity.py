@@ -109,6 +109,21 @@ def test_the_same_configuration_gives_the_same_record(method, bert):
     assert first.series["pair.cosine"] != other.series["pair.cosine"]
 
 
+def test_what_a_method_builds_is_drawn_by_the_seed(stub):
+    @dataclass(frozen=True)
+    class Drawn(Method):
+        name: ClassVar[str] = "drawn"
+
+        def layer(self, dim):
+            return torch.nn.Linear(dim, dim)
+
+    records = []
+    for noise, seed in ((1, 0), (2, 0), (1, 1)):
+        torch.manual_seed(noise)
+        records.append(run(method=stub(Drawn), tuning_steps=1, seed=seed).series["pair.cosine"])
+    assert records[0] == records[1] != records[2]
+
+
 def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
     calls = []
 

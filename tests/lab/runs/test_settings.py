@@ -38,6 +38,19 @@ def test_doses_are_of_a_second_phase_that_trains(method):
 
 
 @pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"task": "english_sts", "method": {"name": "istar", "after": 3}}, "similarity has none; got 3 in istar"),
+        ({"task": "english_span", "readers": True}, "got a finetune run of a span task"),
+        ({"experiment": "doses", "method": "isolayer", "readers": True}, "got a doses run of a classification task"),
+    ],
+)
+def test_an_option_that_a_run_of_this_kind_would_not_heed_is_refused(inputs, message):
+    with pytest.raises(OptionError, match=message):
+        resolve(inputs)
+
+
+@pytest.mark.parametrize(
     ("inputs", "model", "protocol"),
     [
         ({}, "tiny", "embedded"),

@@ -10,6 +10,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from isonb.errors import InputError
 from isonb.models.loading import load
 from isonb.models.locate import find
+from isonb_lab.data.batches import windows
+from isonb_lab.data.rows import load_task
+from isonb_lab.data.tasks import task_size
 from isonb_lab.runs.settings import plan
 from isonb_lab.sweeps import cost
 
@@ -52,6 +55,23 @@ def test_needs_say_where_models_and_rows_are(bert, tmp_path, monkeypatch):
     model, rows = cost.needs([plan(COLA | {"model": "org/name", "seed": seed}) for seed in (0, 1)], data)
     assert (model.where, model.runs, model.there) == (f"in {Path(bert).resolve()}", 2, True)
     assert (rows.where, rows.runs, rows.there) == (f"in {data / 'glue/cola'}", 2, True)
+
+
+def test_needs_name_the_rows_of_methods_and_of_other_readers(tmp_path):
+    run = plan({"task": "english_sentiment", "method": {"name": "sbert", "pairs": "rte"}, "readers": True})
+    data = save_cola(tmp_path)
+    missing = {need.name: need.where for need in cost.needs([run], data) if not need.there}
+    assert set(missing) == {"rte", "sst2", "stsb_test", "squad"}
+    assert "the split 'validation' must be at" in missing["squad"], "no run reads its training split"
+
+
+@pytest.mark.parametrize(("length", "stride"), [(32, 8), (48, 16), (128, 64)])
+def test_windows_of_a_span_task_are_counted(length, stride):
+    config = {"task": "english_span", "model": "minilm", "max_length": length, "doc_stride": stride}
+    rows = load_task("english_span", split="validation", limit=100)
+    cut = windows(rows, find("minilm").tokenizer, length, stride, ["input_ids"])
+    size = task_size("english_span")
+    assert cost._windows(plan(config).settings, size.tokens) == pytest.approx(len(cut) / len(rows), rel=0.25)
 
 
 @pytest.mark.parametrize(

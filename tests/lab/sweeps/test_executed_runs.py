@@ -71,6 +71,21 @@ def test_a_run_that_raises_leaves_a_failed_record_and_the_traceback(template, tm
     assert (again.status, again.error) == ("finished", "after its record was written, ValueError: no picture")
 
 
+def test_a_run_done_again_for_its_predictions_must_leave_them_and_keeps_its_record(template, tmp_path):
+    template(WRITE)
+    execute(prepare(plan(CONFIG), tmp_path / "out"))
+    job = prepare(plan(CONFIG), tmp_path / "out", keep_predictions=True)
+    before = job.record.read_bytes()
+    for cell, error in (("raise ValueError('no memory')", "ValueError: no memory"), ("keep", "")):
+        template("keep = {}\n" + cell)
+        outcome = execute(job)
+        assert (outcome.status, outcome.error) == ("not recorded", f"its predictions aren't there. {error}".strip())
+        assert job.record.read_bytes() == before
+    template("import pathlib\npath = pathlib.Path(keep['predictions'])\npath.parent.mkdir()\npath.touch()")
+    assert execute(job).status == "finished"
+    assert execute(job).status == "skipped"
+
+
 FULL = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
 
 
