@@ -10,7 +10,6 @@ next puts it away.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re

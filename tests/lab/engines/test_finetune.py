@@ -134,7 +134,7 @@ def test_a_head_begins_as_its_control_does_and_a_method_by_the_seed_alone(monkey
     for name in ("none", "drawn", "drawn"):
         torch.manual_seed(len(starts))
         run_ = finetune.prepare(SMOKE | {"task": "english_acceptability", "model": "tiny", "method": name}, None)
-        layer, penalty = (list(part.parameters())[0] if part else None for part in (run_.model.layer, run_.penalty))
+        layer, penalty = (next(part.parameters()) if part else None for part in (run_.model.layer, run_.penalty))
         starts.append((run_.model.classifier.weight, run_.model.pooler.weight, layer, penalty))
     control, one, two = starts
     assert all(map(torch.equal, control[:2], one[:2]))
