@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from isonb.auditing.reading.cells import as_numpy
 from isonb.auditing.report import Audit
 from isonb.auditing.rows import rows_of, usable
 from isonb.auditing.soundness import check_texts
-from isonb.auditing.vectors import SAMPLE, AuditOptions, audit_vectors
+from isonb.auditing.vectors import RATE, SAMPLE, AuditOptions, audit_vectors
 from isonb.checks import tensor_of, usual_device
 from isonb.errors import DtypeError, InputError, ShapeError, fail, with_name
 from isonb.runtime.told import clipped
@@ -33,7 +34,7 @@ def audit(
     seed: int = 0,
     pairs: tuple[Any, Any, Any] | None = None,
     queries: Any = None,
-    false_match_rate: float = 0.01,
+    false_match_rate: float = RATE,
     pool: str = "auto",
     max_length: int | None = None,
     batch_size: int = 32,
@@ -105,7 +106,10 @@ def audit(
         options = AuditOptions(sample, seed, false_match_rate, path)
         labelled = None if pairs is None else _labelled(pairs)
         how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer, prompt)
-        read = isinstance(vectors, str | Path) and texts is None
+        read = isinstance(vectors, str | Path) and (texts is None or os.path.isfile(os.path.expanduser(vectors)))
+        if false_match_rate != RATE and pairs is None and queries is None:
+            fix = "Leave it out, or pass them."
+            fail(InputError, "false_match_rate must come with pairs or queries", repr(false_match_rate), fix)
         if is_model(vectors) and not read:
             if name is not None:
                 fail(InputError, "name must be left out of a model", repr(name), "It is an option of vectors.")

@@ -110,7 +110,7 @@ def duplicates(summary: Pass) -> Iterator[Finding]:
     """Rows that repeat an earlier one, number by number."""
     count, n = len(summary.repeats), len(summary.good)
     if count:
-        severity = "warning" if count > n / 100 else "note"
+        severity = "fault" if count == n - 1 else "warning" if count > n / 100 else "note"  # all rows the same
         text = f"Repeats of an earlier row: {counted(count, 'row')} ({count / n:.1%})."
         rows = tuple(summary.repeats.tolist())
         yield Finding("duplicates", severity, text, "Drop them before you measure or index.", rows=rows)

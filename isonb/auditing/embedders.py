@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -19,11 +18,14 @@ from isonb.auditing.reading.cells import as_numpy
 from isonb.auditing.rows import rows_of
 from isonb.auditing.sides import Side, two_sided, ways
 from isonb.errors import InputError, ShapeError, fail
+from isonb.models.text_models import UNLIMITED
 from isonb.points import pool
 
 if TYPE_CHECKING:
     from isonb.models.loading import TokenizedSentences
 
+ROUNDING = 1e-3  # of a vector's length, that sums in another order may move it by
+HALF_STEPS = 8  # times the eps of half precision, which the rounding of many layers adds up to
 LETTERS = 1000  # of a token at most: what follows so many times the longest input can't be read
 TOKENS = 16_384  # tokens of a batch, padding included
 STATES = 2**28  # bytes of hidden states that a batch may take
@@ -37,10 +39,21 @@ class Counts(NamedTuple):
     tokens: int = 0
 
 
+def rounding_of(model: torch.nn.Module) -> float:
+    """What rounding may move a vector by, in its lengths, by the coarsest type of the weights.
+
+    >>> rounding_of(torch.nn.Linear(2, 2)), rounding_of(torch.nn.Linear(2, 2).bfloat16())
+    (0.001, 0.0625)
+    """
+    halves = {weight.dtype for weight in model.parameters()} & {torch.float16, torch.bfloat16}
+    return max([ROUNDING, *(HALF_STEPS * torch.finfo(dtype).eps for dtype in halves)])
+
+
 class Embedder(ABC):
     """What gives the vectors of texts: ``name`` and ``description`` (how it pools) as the report says them.
 
     ``training``: whether dropout is on. ``max_length``: tokens at which texts are cut; 0 where that isn't known.
+    ``rounding``: of a vector's length that sums in another order may move it.
     ``batch_size``: texts at a time. ``revision``: of what it was loaded from by its name; "" where it was passed.
     ``longer``: what to do where texts are cut.
     """
@@ -50,6 +63,7 @@ class Embedder(ABC):
     batch_size: int
     training = False
     max_length = 0
+    rounding = ROUNDING
     tokenizer: Any = None
     revision = ""
     longer = "raise max_length if the model allows it"
@@ -69,8 +83,7 @@ class Embedder(ABC):
 
     def readable(self, texts: Sequence[str]) -> list[str]:
         """The texts as far as the model can read them: a tokenizer needs seconds for a megabyte."""
-        limit = self.max_length and math.isfinite(self.max_length)
-        return [text[: LETTERS * self.max_length] for text in texts] if limit else list(texts)
+        return [text[: LETTERS * self.max_length] for text in texts] if self.max_length else list(texts)
 
     def counts(self, texts: Sequence[str]) -> Counts:
         """The texts that fill the input, the tokens that the model doesn't know, and all tokens."""
@@ -127,6 +140,7 @@ class TokenEmbedder(Embedder):
     ) -> None:
         self.encoder, self.pool, self.max_length, self.batch_size = encoder, pooling, max_length, batch_size
         self.tokenizer, self.training = encoder.tokenizer, bool(encoder.model.training)
+        self.rounding = rounding_of(encoder.model)
         self.name, self.description = str(encoder.name), f"{pooling} pooling"
         self.revision = encoder.revision if from_name else ""
         self.check_length()
@@ -146,14 +160,17 @@ class TokenEmbedder(Embedder):
         states = self._pooled(texts, self.batch_size, slice(0 if layered else -1, None))
         return states[:, -1], states[list(layered)].transpose(0, 1) if layered else None
 
+    def fitting(self, sentences: TokenizedSentences, size: int) -> int:
+        """How many sentences, ``size`` at most, may pass together: as many as memory allows."""
+        most = min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1)))
+        return max(1, min(size, most // max(map(len, sentences.ids))))
+
     def _pooled(self, texts: Sequence[str], size: int, layers: slice) -> Tensor:
         """Some layers of all texts (n, layers, d)."""
         sentences, mode = self.read(texts), cast(Any, self.pool)
-        most = min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1)))
-        size = max(1, min(size, most // max(map(len, sentences.ids))))
         order, pooled = [], []
         with torch.no_grad():
-            for rows, states in sentences.passes(self.encoder, size, "", progress=False):
+            for rows, states in sentences.passes(self.encoder, self.fitting(sentences, size), "", progress=False):
                 order += rows
                 points = [pool([state], states.mask, mode) for state in states.hidden[layers]]
                 pooled.append(torch.stack(points, 1).float().cpu())
@@ -180,10 +197,12 @@ class SentenceEmbedder(Embedder):
         prompt: str | None = None,
     ) -> None:
         self.model, self.name, self.batch_size, self.revision = model, name, batch_size, revision
-        self.prompt, self.ways = prompt, ways(model, prompt)
+        self.prompt, self.ways, self.rounding = prompt, ways(model, prompt), rounding_of(model)
         self.two_sided = two_sided(model) or prompt is not None
         self._take("document")
         model_limit = getattr(model, "max_seq_length", None)
+        if model_limit is not None and model_limit >= UNLIMITED:  # StaticEmbedding says infinity
+            model_limit = None
         self.max_length = min((limit for limit in (model_limit, max_length) if limit is not None), default=0)
         self.shorter = max_length is not None and self.max_length != model_limit
         tokenizer = getattr(model, "tokenizer", None)

@@ -34,6 +34,8 @@ from isonb.transforms.base import AffineTransform
 EXCLUDED = ("not finite", "zero rows")  # findings whose rows go, whatever their severity
 TREATED = (*EXCLUDED, "duplicates", "dead dimensions", "long rows")  # what is treated where it is worse than a note
 JUDGED = ("mean_cosine", "isoscore_unbiased")
+UNIT = "each row is divided by its length"
+LEAST = 20  # rows, for an audit as for a fix
 
 
 @dataclass(frozen=True)
@@ -66,16 +68,9 @@ class Fix:
         """Python that does the same to queries."""
         return (
             f"import numpy; m = numpy.load({self.map_path!r}); q = queries[:, m['dims']]",
-            *(("q = q / numpy.linalg.norm(q, axis=1, keepdims=True)",) if self._unit else ()),
+            *["q = q / numpy.linalg.norm(q, axis=1, keepdims=True)"] * (UNIT in self.steps),
             "q = q @ m['weight'].T + m['bias']  # queries as the rows were treated",
         )
-
-    @property
-    def _unit(self) -> bool:
-        return UNIT in self.steps
-
-
-UNIT = "each row is divided by its length"
 
 
 def fix_section(fix: Fix) -> Section:
@@ -96,11 +91,10 @@ def advises(findings: Sequence[Finding], tried: Sequence[Remedy]) -> bool:
     return helps or any(item.name in TREATED or (centring and item.remedy == CENTRING) for item in bad)
 
 
-def next_steps(origin: str, pairs: bool) -> tuple[str, ...]:
-    """Lines of Python that do what is advised; ``origin`` is what the vectors are read from, as Python."""
-    words = f"{origin}, pairs=pairs" if pairs else origin
+def next_steps(origin: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+    """Lines of Python that do what is advised; ``origin``: what the vectors are read from; ``options`` of the audit."""
     return (
-        f'import isonb; isonb.audit({words}, fix="fixed.npy")  # does what is advised here',
+        f'import isonb; isonb.audit({", ".join([origin, *options])}, fix="fixed.npy")  # does what is advised here',
         'print(isonb.audit("fixed.npy").headline)',
     )
 
@@ -140,15 +134,17 @@ def _files(thing: Any) -> Iterator[Path]:
 def fix_vectors(
     source: Any,
     x: Tensor,
+    numbered: Tensor,
     findings: Sequence[Finding],
     path: Path,
     draw: torch.Generator,
     pairs: Pairs | None = None,
     names: Sequence[int] | None = None,
 ) -> Fix:
-    """Fix the rows of ``source`` (n, d) by the ``findings`` and write them; ``x`` is the sample of the audit.
+    """Fix the rows of ``source`` (n, d) by the ``findings`` and write them.
 
-    ``names``: what the rows are called, where that isn't their number.
+    ``x`` is the sample of the audit, ``numbered`` the number of each of its rows: those that are left out are not
+    fitted on either. ``names``: what the rows are called, where that isn't their number.
     """
     named = {item.name: item for item in findings}
     warned = {item.name for item in findings if item.severity != "note"}
@@ -159,6 +155,10 @@ def fix_vectors(
     if len(dims) < 2:
         got = f"{len(dims)} beside the dead ones"
         fail(ShapeError, "2 dimensions or more must remain in a fix", got, "Look at what makes the vectors.")
+    x = x[~torch.isin(numbered, torch.tensor([*out], dtype=torch.long))]
+    if len(x) < LEAST:
+        fix = "Look at what makes the vectors."
+        fail(ShapeError, f"{LEAST} rows or more must remain in a fix", f"{len(x)} beside the repeats", fix)
     unit = "long rows" in warned
 
     def taken(y: Tensor) -> Tensor:

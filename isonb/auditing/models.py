@@ -70,13 +70,17 @@ def audit_model(
         if states is not None:
             last = torch.from_numpy(states[:, -1].astype("float32"))
             layers_note = _layers_note(last, rows_of(vectors, torch.tensor(sampled)).float())
-    findings = [_of_texts(item, distinct, base.d) for item in base.findings if item.name != "duplicates"]
+    findings = [
+        _of_texts(item, distinct, base.d)
+        for item in base.findings
+        if item.name != "duplicates" or item.severity == "fault"
+    ]
     ours = [*faults, *text_findings(every, distinct), *_inputs(counts, len(used), embedder), *assumed]
     if isinstance(embedder, SentenceEmbedder):
         ours += sides_finding(embedder.model, how.prompt, queries is not None or pairs is not None)
     ours += first_token_findings(embedder, used)
     source = f"{text_count(every, texts)} through {embedder.name}, {embedder.description}, {base.d} dimensions"
-    again = next_steps("encoder, texts", pairs is not None)
+    again = next_steps("encoder, texts", options.as_python(pairs is not None))
     return dataclasses.replace(
         base,
         findings=worst_first([*ours, *findings]),
@@ -131,7 +135,8 @@ def _enough(reading: Reading) -> bool:
 def _layers_note(last: Tensor, vectors: Tensor) -> str:
     """How the last layer, pooled, becomes the vectors: (s, d) and (s, c) of the same texts."""
     if last.shape != vectors.shape:
-        return f"Layers have {last.shape[1]} dimensions, the vectors {vectors.shape[1]}: more modules follow."
+        why = "they are cut to these, or more modules follow"
+        return f"Layers have {last.shape[1]} dimensions, the vectors {vectors.shape[1]}: {why}."
     if torch.allclose(last, vectors, rtol=1e-3, atol=1e-5):
         return "The last layer gives the vectors."
     if torch.allclose(unit_rows(last), unit_rows(vectors), rtol=1e-3, atol=1e-4):

@@ -107,7 +107,7 @@ class Audit(FindingsReport):
         warnings = [item.name for item in self.findings if item.severity == "warning"]
         but = f", with {counted(len(warnings), 'warning')} ({', '.join(warnings)})" if warnings else ""
         if self.matches:
-            return f"Usable{but}: {_threshold(self.matches[-1 if self.matches[0].recall is None else 0])}"
+            return f"Usable{but}: {_threshold(self.matches[0])}"
         known = self.unrelated
         if known is None:
             return f"Usable{but}."

@@ -24,7 +24,6 @@ HALF = re.compile("[\ud800-\udfff]")  # of a character in UTF-16, which no token
 SHARE, LEAST = 0.05, 10  # of the texts, and how many, that share it before it is boilerplate
 PROBES = 8  # texts that are tried
 BATCH = 64  # texts that tell whether the first token is loud
-ROUNDING = 1e-3  # of a vector's length that sums in another order may move it
 # What to do where a check fails, and the same as Python, in the order in which to try it.
 FIXES = {
     "finite numbers": (
@@ -76,7 +75,7 @@ def repairs(faults: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
-    first, second = embedder.together(probes), embedder.together(probes)
+    first, second = (embedder.encode(probes, [])[0] for _ in range(2))
     finite = first.isfinite().all(-1)
     bad = int((~finite).sum())
     message = f"NaN or infinity in {bad} of {len(probes)} texts" if bad else f"all of {len(probes)} texts"
@@ -87,7 +86,7 @@ def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
         return
     first, second, probes = first[finite], second[finite], [probes[i] for i in finite.nonzero().flatten().tolist()]
     again = _moved(first, second)
-    steady = again <= ROUNDING
+    steady = again <= embedder.rounding
     mode = " (the model is in training mode)" if embedder.training else ""
     words = "no difference" if again == 0 else f"moved by {again:.2g} of its length"
     yield Check("the same text twice", "ok" if steady else "fault", words + ("" if steady else mode))
@@ -104,13 +103,17 @@ def _moved(x: Tensor, y: Tensor) -> float:
 
 def _padding(embedder: Embedder, probes: Sequence[str]) -> Check:
     """A text alone, and in a batch with one that is longer than any."""
+    if embedder.batch_size < 2:
+        return Check("alone and in a batch", "skipped", "texts pass one by one")
     longest = max(probes, key=len)
     companion = " ".join([longest] * 3)
     alone = torch.cat([embedder.together([text]) for text in probes])
-    batched = embedder.together([*probes, companion])[:-1]
+    steps = range(0, len(probes), embedder.batch_size - 1)
+    parts = (probes[start : start + embedder.batch_size - 1] for start in steps)
+    batched = torch.cat([embedder.together([*part, companion])[:-1] for part in parts])
     moved = _moved(alone, batched)
     cosine = float((unit_rows(alone) * unit_rows(batched)).sum(-1).min())
-    good = moved <= ROUNDING
+    good = moved <= embedder.rounding
     message = f"moved by {moved:.2g} of its length at most"
     return Check(
         "alone and in a batch", "ok" if good else "fault", message if good else f"{message}, cosine {cosine:.3f}"
@@ -139,8 +142,9 @@ def first_token_findings(embedder: Embedder, texts: Sequence[str]) -> Iterator[F
     from isonb.models.loading import forward
 
     sentences = embedder.read(texts[:BATCH])
+    count = max(2, embedder.fitting(sentences, BATCH))
     device = next(embedder.encoder.model.parameters()).device
-    states = forward(embedder.encoder.model, sentences.batch(range(len(sentences)), device))
+    states = forward(embedder.encoder.model, sentences.batch(range(min(count, len(sentences))), device))
     try:
         effects = [first_token(state, states.mask) for state in states.hidden[1:]]
     except InputError:  # texts of one token, states that aren't finite
@@ -174,8 +178,8 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
 
 def distinct_rows(texts: Sequence[str]) -> list[int]:
     """The numbers of the texts that aren't empty, each text once."""
-    earlier: set[str] = set()
-    return [i for i, text in enumerate(texts) if text.strip() and not (text in earlier or earlier.add(text))]  # type: ignore[func-returns-value]
+    first = {text: i for i, text in reversed([*enumerate(texts)]) if text.strip()}
+    return sorted(first.values())
 
 
 def text_findings(texts: Sequence[str], distinct: Sequence[int]) -> Iterator[Finding]:

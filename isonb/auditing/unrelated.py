@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isonb.errors import DegenerateError
 from isonb.measures.isoscore import participation_ratio
 from isonb.measures.neighbors import knn
 from isonb.measures.rank import effective_rank
@@ -120,7 +121,10 @@ def unrelated_pairs(
 
 def _few_directions(x: Tensor) -> bool:
     """Whether the effective rank is low. It is never below the participation ratio, which costs a third."""
-    return all(float(number(x)) < DIRECTIONS for number in (participation_ratio, partial(effective_rank, center=True)))
+    try:
+        return all(float(rank(x)) < DIRECTIONS for rank in (participation_ratio, partial(effective_rank, center=True)))
+    except DegenerateError:  # all rows are the same
+        return True
 
 
 def _top(cosines: Tensor) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
-from isonb.auditing.fixing import advises, fix_vectors, next_steps
+from isonb.auditing.fixing import LEAST, advises, fix_vectors, next_steps
 from isonb.auditing.measured import Match, Pairs, quantiles
 from isonb.auditing.remedies import remedies, score_text
 from isonb.auditing.report import Audit
@@ -23,6 +23,7 @@ from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.neighbourhoods import Neighbours
 
 SAMPLE = 5000  # rows that the shape is measured on
+RATE = 0.01  # of false matches
 WIDE = 4096  # dimensions above which no spectrum and no exact distance is computed
 MOST = 2**26  # numbers of the sample, where there are more
 DISTINCT = 100  # rows that aren't copies, from which the floor is theirs
@@ -36,12 +37,21 @@ class AuditOptions:
 
     sample: int = SAMPLE
     seed: int = 0
-    rate: float = 0.01
+    false_match_rate: float = RATE
     fix: Path | None = None
 
     def __post_init__(self) -> None:
         check_sample(self.sample, self.seed)
-        measured.check_rate(self.rate)
+        measured.check_rate(self.false_match_rate)
+
+    def as_python(self, pairs: bool) -> list[str]:
+        """What was chosen of them, for a line that repeats the audit with a fix, and with its labelled pairs."""
+        return ["pairs=pairs"] * pairs + [f"{name}={value!r}" for name, value in self.chosen(pairs).items()]
+
+    def chosen(self, pairs: bool) -> dict[str, Any]:
+        """Those that aren't the default; a rate has its meaning beside labelled pairs."""
+        names = ("sample", "seed", *["false_match_rate"] * pairs)
+        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(AuditOptions, name)}
 
 
 def check_sample(sample: int, seed: int) -> None:
@@ -78,7 +88,7 @@ def audit_vectors(
         fail(ShapeError, f"fix takes at most {WIDE:,} dimensions", f"{d:,}", "Reduce them first, as by a PCA.")
     summary = read(source)
     n = len(summary.good)
-    if n < 20:
+    if n < LEAST:
         _too_few(source, n)
     draw = torch.Generator().manual_seed(options.seed)
     order = torch.randperm(n, generator=draw)
@@ -105,17 +115,19 @@ def audit_vectors(
         *([] if withheld else defects.spread(values, d)),
     ]
     findings += defects.dimensions(summary)
+    fixable = n - len(summary.repeats) >= LEAST and int((summary.low < summary.high).sum()) >= 2
     tried = () if wide else remedies(x, draw, pairs, shape=not withheld)
+    advised = fixable and advises(findings, tried)
     more: dict[str, Any] = {
         "remedies": tried,
-        "matches": _matches(x, options.rate, draw, pairs, queries),
+        "matches": _matches(x, options.false_match_rate, draw, pairs, queries),
         "score": score_text(pairs),
         "unrelated": floor.unrelated,
         "histogram": floor.histogram,
-        "next_steps": next_steps(origin, pairs is not None) if advises(findings, tried) else (),
+        "next_steps": next_steps(origin, options.as_python(pairs is not None)) if advised else (),
     }
     if options.fix is not None:
-        more["fixed"] = fix_vectors(source, x, findings, options.fix, draw, pairs, names)
+        more["fixed"] = fix_vectors(source, x, chosen, findings, options.fix, draw, pairs, names)
     known = getattr(source, "read", None) or Read((source.shape[0], d), "vectors")
     return Audit(n, d, len(x), worst_first(findings), shape, floor.quantiles, withheld, floor.scale, **more, read=known)
 
@@ -166,8 +178,10 @@ def floor_of(
     if unrelated.certain:
         floor |= {f"unrelated cosine{name}": quantiles(values[mask]) for name, values in cosines.items()}
     if pairs is not None:
-        other = torch.randperm(len(pairs.labels), generator=draw)
-        floor["pairs, shuffled"] = quantiles(replace(pairs, second=pairs.second[other]).cosines())
+        order = torch.randperm(len(pairs.labels), generator=draw)
+        floor["pairs, shuffled"] = quantiles(
+            replace(pairs, second=pairs.second[order.roll(1)], first=pairs.first[order]).cosines()
+        )
     scale = np.quantile(cosines[""].numpy(), np.linspace(0, 1, 101))
     return Floor(floor, unrelated, tuple(scale.tolist()), _histogram(cosines[""], mask))
 

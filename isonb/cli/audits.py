@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -13,10 +14,11 @@ from typing import Any
 from isonb.cli.limits import broken, check_names, limit
 from isonb.cli.parsers import MANY, add_command
 from isonb.errors import InputError, fail
-from isonb.runtime.files import deliver
+from isonb.runtime.files import OPEN, deliver
 
 RULE = 'fault, warning or as "mean cosine>0.5"'
 KINDS = ("fault", "warning")
+RATE = 0.01  # of false matches, as isonb.audit has it, whose import takes seconds
 TEXT = ("text", "sentence")  # columns that need no --column
 SIDES = (("text1", "text2"), ("sentence1", "sentence2"), ("row1", "row2"))
 LABELS = ("label", "score")
@@ -50,7 +52,7 @@ def add_audit(name: str, commands: Any) -> None:
     add("--pairs", metavar="FILE", help="table of text1, text2, label (of vectors row1, row2, label)")
     add("--queries", metavar="FILE", help="vectors of queries (of a model: texts), for a threshold without labels")
     text = "share of false matches that the threshold lets through (%(default)s)"
-    add("--false-match-rate", type=float, default=0.01, metavar="SHARE", help=text)
+    add("--false-match-rate", type=float, default=RATE, metavar="SHARE", help=text)
     add("--queries-name", metavar="NAME", help="array or column of the queries, where there are several")
     add("--compare", metavar="FILE|MODEL", help="the same rows from elsewhere: say what moved")
     add("--compare-name", metavar="NAME", help="its array or column (that of --name)")
@@ -62,7 +64,8 @@ def add_audit(name: str, commands: Any) -> None:
     rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
     add("--fail-on", metavar="RULE", help=rule, **MANY)
     add = parser.add_argument_group("of a model").add_argument
-    add("--texts", metavar="FILE", help=".txt with one text per line, or .jsonl, .csv, .tsv or .parquet")
+    text = "one per line in .txt or /dev/stdin, or .jsonl, .csv, .tsv, .parquet; beside a file of vectors: of its rows"
+    add("--texts", metavar="FILE", help=text)
     add("--column", metavar="NAME", help="column of the texts, where it isn't called text")
     add("--work", metavar="DIR", help="keep the vectors there; an audit that was cut short goes on from them")
     add("--pool", default="auto", help="mean, cls, last, or as the model's folder says (%(default)s)")
@@ -80,10 +83,8 @@ def run_audit(options: argparse.Namespace) -> int:
     """Audit what is named, print what it says, write the reports asked for; 1 where a rule is broken."""
     parts = [text for text in options.fail_on if text in KINDS]
     limits = [limit(text, RULE) for text in options.fail_on if text not in KINDS]
-    for path in (Path(path) for path in (options.html, options.json, options.rows) if path):
-        if not path.parent.is_dir():
-            fail(AuditError, f"the folder of {path} must exist", str(path.parent), "Make it first.")
     _check_words(options)
+    _check_places(options)
     report = (_compared if options.compare else _audited)(options)
     for path, render in ((options.html, report.html), (options.json, report.to_json), (options.rows, _rows(report))):
         if path:
@@ -105,20 +106,29 @@ def _rows(report: Any) -> Callable[[], str]:
 
 def _commands(options: argparse.Namespace, report: Any) -> tuple[str, ...]:
     """What to type next: what is advised, done; or labelled pairs, where the floor is withheld."""
+    from isonb.auditing.vectors import AuditOptions
+
     if not report.sound:
         return ()
     parts = ["isonb", "audit", options.vectors]
-    for name in ("name", "texts", "column", "pool", "prompt", "max_length", "work"):  # all that makes the vectors
-        if (setting := getattr(options, name)) not in (None, "auto"):
+    making = ("name", "texts", "column", "pool", "prompt", "max_length", "work")  # all that makes the vectors
+    chosen = AuditOptions(options.sample, options.seed, options.false_match_rate).chosen(bool(options.pairs))
+    for name, setting in ({name: getattr(options, name) for name in making} | chosen).items():
+        if setting not in (None, "auto"):
             parts += [f"--{name.replace('_', '-')}", str(setting)]
     if report.next_steps:
         pairs = ["--pairs", options.pairs] if options.pairs else []
         return shlex.join([*parts, *pairs, "--fix", "fixed.npy"]), "isonb audit fixed.npy"
     if options.pairs or options.queries or report.unrelated is None or report.unrelated.certain:
         return ()
-    columns = "row1, row2 and label" if options.texts is None else "text1, text2 and label"
+    columns = "text1, text2 and label" if _of_model(options) else "row1, row2 and label"
     command = shlex.join([*parts, "--pairs", "pairs.csv"])
     return (f"{command}  # a table of yours: {columns}, 1 for a match, 0 for none",)
+
+
+def _of_model(options: argparse.Namespace) -> bool:
+    """Whether texts are encoded; of a file of vectors they are what its rows are called."""
+    return options.texts is not None and not os.path.isfile(options.vectors)
 
 
 def _check_words(options: argparse.Namespace) -> None:
@@ -131,9 +141,31 @@ def _check_words(options: argparse.Namespace) -> None:
     if options.compare and clash:
         must = "--compare must stand without --pairs, --queries, --work, --prompt and --fix"
         fail(AuditError, must, clash[0], "Run it apart.")
+    if options.false_match_rate != RATE and not (options.pairs or options.queries):
+        fix = "Leave it out, or name the file."
+        fail(AuditError, "--false-match-rate must come with --pairs or --queries", options.false_match_rate, fix)
     for name in ("queries", "compare"):
         if getattr(options, f"{name}_name") and not getattr(options, name):
             fail(AuditError, f"--{name}-name must come with --{name}", "it alone", "Leave it out, or name the file.")
+
+
+def _check_places(options: argparse.Namespace) -> None:
+    """Reports go to folders that exist, none over an input or another one."""
+    taken = {name: getattr(options, name) for name in ("vectors", "compare", "texts", "pairs", "queries")}
+    for word in ("html", "json", "rows", "fix"):
+        if (path := getattr(options, word)) is None:
+            continue
+        if not Path(path).parent.is_dir():
+            fail(AuditError, f"the folder of {path} must exist", str(Path(path).parent), "Make it first.")
+        same = [name for name, other in taken.items() if other is not None and _same_file(path, other)]
+        if same:
+            fail(AuditError, f"--{word} must name a file of its own", f"{path} ({same[0]})", "Name a new one.")
+        taken[word] = path
+
+
+def _same_file(path: str, other: str) -> bool:
+    """Whether two paths lead to one file, there or not yet; a device or an open stream may be named twice."""
+    return os.path.realpath(path) == os.path.realpath(other) and (os.path.isfile(path) or not os.path.exists(path))
 
 
 def _compared(options: argparse.Namespace) -> Any:
@@ -148,7 +180,7 @@ def _compared(options: argparse.Namespace) -> Any:
 
 def _audited(options: argparse.Namespace) -> Any:
     texts = None if options.texts is None else read_texts(options.texts, options.column)
-    pairs = None if options.pairs is None else read_pairs(options.pairs, rows=texts is None)
+    pairs = None if options.pairs is None else read_pairs(options.pairs, rows=not _of_model(options))
     from isonb.auditing import audit
     from isonb.auditing.fixing import check_path
     from isonb.auditing.reading import matrix
@@ -158,7 +190,10 @@ def _audited(options: argparse.Namespace) -> Any:
     queries = options.queries
     if queries is not None:
         named = options.queries_name
-        queries = matrix(queries, "queries", named) if texts is None else read_texts(queries, named, "--queries-name")
+        if _of_model(options):
+            queries = read_texts(queries, named, "--queries-name")
+        else:
+            queries = matrix(queries, "queries", named)
     parts = ["name", "sample", "seed", "false_match_rate", "pool", "max_length", "batch_size", "device", "work"]
     how = {word: getattr(options, word) for word in [*parts, "prompt", "fix"]}
     report = audit(options.vectors, texts, pairs=pairs, queries=queries, **how)
@@ -172,13 +207,14 @@ class Texts(list[str]):
 
 
 def read_texts(path: str | Path, column: str | None = None, word: str = "--column") -> Texts:
-    """The texts of a .txt file, one a line, or of a column of a .jsonl, .csv, .tsv or .parquet file.
+    """The texts of a .txt file or an open stream, one a line, or of a column of a .jsonl, .csv, .tsv or .parquet file.
 
     ``column``: which, unless it is called text or sentence or is the only one of text; ``word`` names it. A missing
     value is an empty text. Raises an :class:`~isonb.errors.InputError` for a file that holds none.
     """
     path = Path(path)
-    texts = Texts(_lines(path) if path.suffix.lower() == ".txt" else _texts(path, column, word))
+    is_plain = path.suffix.lower() == ".txt" or str(path.parent) in OPEN
+    texts = Texts(_lines(path) if is_plain else _texts(path, column, word))
     texts.name = path.name
     if not any(text.strip() for text in texts):
         fail(AuditError, f"{path.name} must hold texts", "an empty file", "Write one text a line.")

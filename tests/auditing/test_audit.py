@@ -129,6 +129,13 @@ def test_too_few_rows_that_count(bad):
         isonb.audit(bad)
 
 
+def test_rows_that_are_all_the_same_are_a_fault():
+    report = isonb.audit(torch.ones(100, 8))
+    assert report.headline.startswith("Broken: Repeats of an earlier row: 99 rows (99.0%).")
+    assert not report.next_steps
+    assert "nan" not in report.html()
+
+
 def test_reports_say_the_same():
     report = isonb.audit(gaps(shifted(cloud(0))))
     assert list(report.findings) == sorted(report.findings, key=lambda item: SEVERITIES.index(item.severity))

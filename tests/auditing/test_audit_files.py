@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -91,6 +92,51 @@ def test_the_command_says_what_the_object_says(here, bert, capsys):
     assert cli.main(["audit", bert, "--texts", "t.txt", "--fail-on", "layer 1 IsoScore<2"]) == 1
 
 
+def test_no_report_is_written_over_an_input_or_another_report(here, capsys):
+    np.savetxt("v.csv", np.random.default_rng(0).normal(size=(60, 4)), delimiter=",")
+    os.symlink("v.csv", "link.csv")
+    before = (here / "v.csv").read_bytes()
+    for words in (["--rows", "v.csv"], ["--json", "link.csv"], ["--json", "new", "--html", "./new"]):
+        assert_one_line(capsys, here, ["audit", "v.csv", *words], "must name a file of its own; got ")
+    assert (here / "v.csv").read_bytes() == before
+    assert cli.main(["audit", "v.csv", "--json", "/dev/null", "--rows", "/dev/null"]) == 0
+
+
+def test_texts_name_the_rows_of_a_file_of_vectors(here, capsys):
+    x = np.random.default_rng(0).normal(size=(300, 8))
+    x[7] = x[5] * (1 + 1e-9)
+    np.save("x.npy", x)
+    (here / "t.txt").write_text("\n".join(f"text {row}" for row in range(300)))
+    pd.DataFrame([(i, i + 1, i % 3) for i in range(60)], columns=["row1", "row2", "label"]).to_csv("p.csv")
+    assert cli.main(["audit", "x.npy", "--texts", "t.txt", "--pairs", "p.csv", "--queries", "x.npy"]) == 0
+    assert '"text 5" and "text 7", 1.000' in capsys.readouterr().out
+    with pytest.raises(InputError, match="pool must be left out of vectors"):
+        isonb.audit("x.npy", read_texts("t.txt"), pool="mean")
+
+
+def test_texts_may_come_from_the_standard_input(here, bert):
+    command = [sys.executable, "-m", "isonb", "audit", bert, "--texts", "/dev/stdin"]
+    with write(here / "t.txt").open() as file:
+        for content in ({"input": "\n".join(TEXTS)}, {"stdin": file}):
+            ran = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False, **content)
+            assert ran.stdout.startswith(f"{len(TEXTS)} texts of stdin through "), ran.stderr
+
+
+def test_what_to_do_next_keeps_the_rate_and_the_sample(here, capsys):
+    draw = np.random.default_rng(0)
+    np.save("shifted.npy", draw.normal(size=(300, 8)) + 1)
+    assert cli.main(["audit", "shifted.npy", "--sample", "200", "--seed", "3"]) == 0
+    assert "isonb audit shifted.npy --sample 200 --seed 3 --fix fixed.npy\n" in capsys.readouterr().out
+    topics = draw.normal(size=(30, 24)).repeat(10, 0) + 0.5 * draw.normal(size=(300, 24))
+    topics[:, 0] = 20 * draw.normal(size=300)
+    np.save("loud.npy", topics)
+    pairs = [(row, row ^ 1 if row % 2 else (row + 150) % 300, row % 2) for row in range(200)]
+    pd.DataFrame(pairs, columns=["row1", "row2", "label"]).to_csv("p.csv", index=False)
+    assert cli.main(["audit", "loud.npy", "--pairs", "p.csv", "--false-match-rate", "0.1"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "--fix" in line)
+    assert cli.main(shlex.split(line)[1:]) == 0
+
+
 def test_pairs_and_queries_by_file(here, bert, capsys):
     write(here / "t.txt")
     pairs = [(a, b, float(i % 4 == 0)) for i, (a, b) in enumerate(zip(TEXTS * 8, TEXTS[3:] * 9, strict=False))]
@@ -148,6 +194,7 @@ BAD = {
         (["--texts", "good.txt", "--pool", "max"], "pool must be"),
         (["--work", "w"], "--work must come with --texts"),
         (["--column", "text"], "--column must come with --texts"),
+        (["--compare", "x", "--false-match-rate", "0.3"], "must come with --pairs or --queries; got 0.3"),
     ],
 )
 def test_a_bad_file_is_one_line(here, bert, capsys, text, says):

@@ -2,15 +2,17 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 import torch
 
-from isonb.auditing import models
+from isonb.auditing import embedders, models
 from isonb.auditing.asking import audit
 from isonb.auditing.embedders import TokenEmbedder
 from isonb.auditing.fixing import next_steps
 from isonb.auditing.rows import rows_of
+from isonb.auditing.soundness import first_token_findings
 from isonb.errors import InputError, ShapeError
 from isonb.models.loading import load, load_for_training
 from isonb_lab.data import corpus
@@ -77,6 +79,46 @@ def test_a_broken_mask_is_a_fault_and_comes_first(encoder):
     assert "attention_mask=mask" in broken.next_steps[0]
 
 
+def test_rounding_of_half_precision_is_no_fault_and_a_broken_mask_is_one_there_too():
+    half = with_model(load("minilm"), lambda model: model.bfloat16())
+    sound, moved, _ = audit(half, TEXTS[:30]).checks[1:]
+    assert (sound.state, moved.state) == ("ok", "ok")
+    assert float(re.search(r"moved by (\S+)", moved.text)[1]) > 1e-3
+    assert states(audit(with_model(half, Blind), TEXTS[:30]))["alone and in a batch"] == "fault"
+
+
+def test_the_checks_pass_no_more_texts_at_a_time_than_asked():
+    sizes = []
+
+    def function(texts):
+        sizes.append(len(texts))
+        return [[len(text), text.count("e"), 1.5] for text in texts]
+
+    report = audit(function, TEXTS, batch_size=4, progress=False)
+    assert (max(sizes), report.sound, states(report)["alone and in a batch"]) == (4, True, "ok")
+    sizes.clear()
+    report = audit(function, TEXTS, batch_size=1, progress=False)
+    assert (max(sizes), report.sound, states(report)["alone and in a batch"]) == (1, True, "skipped")
+
+
+def test_the_look_at_the_first_token_takes_no_more_memory_than_a_batch(encoder, monkeypatch):
+    shapes = []
+    hook = encoder.model.register_forward_pre_hook(
+        lambda module, args, kwargs: shapes.append(kwargs["input_ids"].shape), with_kwargs=True
+    )
+    most = 200  # tokens
+    monkeypatch.setattr(embedders, "STATES", most * 4 * encoder.dim * (encoder.layers + 1))
+    list(first_token_findings(TokenEmbedder(encoder, "mean", 64), TEXTS))
+    hook.remove()
+    assert len(shapes) == 1
+    assert 2 < shapes[0][0] <= most // shapes[0][1]
+
+
+def test_a_model_that_gives_every_text_one_vector_is_broken():
+    report = audit(lambda texts: [[1.0, 2.0, 3.0]] * len(texts), TEXTS, progress=False)
+    assert report.headline.startswith("Broken: Repeats of an earlier row: 119 rows (99.2%).")
+
+
 def test_dropout_is_a_fault_and_hides_the_mask(bert):
     broken = audit(load_for_training(bert, dropout=0.3), TEXTS)
     assert states(broken)["the same text twice"] == "fault"
@@ -138,6 +180,7 @@ def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
 
 def test_an_audit_that_was_stopped_goes_on(bert, tmp_path, monkeypatch):
     monkeypatch.setattr(models, "PIECE", 16)
+    monkeypatch.setattr(models, "check_model", lambda *inputs: ((), []))  # which encodes, too
     whole = audit(bert, TEXTS, work=tmp_path / "whole")
     encode, requests = TokenEmbedder.encode, []
 
@@ -173,7 +216,7 @@ def test_reports_of_a_model(result):
     assert len(repr(result).splitlines()) < 60
     spec = result.plot().to_dict()
     assert "facet" in spec
-    assert result.next_steps == next_steps("encoder, texts", False)
+    assert result.next_steps == next_steps("encoder, texts")
     for line in result.next_steps:
         compile(line, "next", "exec")
 

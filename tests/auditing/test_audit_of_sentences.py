@@ -116,9 +116,20 @@ def test_a_loaded_model_is_measured_as_it_is_and_left_as_it_was(bert):
     report = isonb.audit(model, TEXTS, max_length=9, progress=False)
     assert (report.d, report.sound, len(report.layers)) == (6, True, 3)
     assert (model.training, model.max_seq_length) == (True, 130)
+    assert (
+        report.layers_note == "Layers have 16 dimensions, the vectors 6: they are cut to these, or more modules follow."
+    )
     assert "cut texts" in {item.name for item in report.findings}
     model.max_seq_length = 9
     assert report.values() == isonb.audit(model, TEXTS, progress=False).values()
+
+
+def test_a_tokenizer_without_a_limit_is_read(bert):
+    model = pooled(bert)
+    model.tokenizer.model_max_length = model.max_seq_length = int(1e30)
+    short = [text[:40] for text in TEXTS]  # the model itself has places for 130 tokens
+    assert isonb.audit(model, short, progress=False).sound
+    assert "cut texts" in {item.name for item in isonb.audit(model, short, max_length=9, progress=False).findings}
 
 
 def test_layers_are_those_of_the_first_module_pooled_alike(bert, tmp_path):

@@ -75,6 +75,21 @@ def test_queries_need_no_labels_nor_the_type_of_the_vectors(rows):
     assert abs(centred.false_matches[0] - 0.02) < 0.02
 
 
+def test_the_headline_gives_the_threshold_of_the_vectors_as_they_are(rows):
+    report = isonb.audit(rows, sample=1000, queries=rows[:200] + 0.3)
+    raw, centred = report.matches
+    assert f"take the threshold {raw.threshold:.3f}. " in report.headline
+    assert raw.threshold > centred.threshold + 0.1
+
+
+def test_shuffled_pairs_have_no_pair_that_belongs_together():
+    """Of 20 vectors, each with itself, one alone would lift the upper quantiles to 1."""
+    x = torch.nn.functional.one_hot(torch.arange(20), D).double() + 0.01 * torch.rand(20, D, generator=draw(0))
+    for seed in range(5):
+        pairs = (range(20), range(20), [0.0, 1.0, 2.0, 3.0] * 5)
+        assert isonb.audit(x, seed=seed, pairs=pairs).floor["pairs, shuffled"]["0.999"] < 0.2
+
+
 def test_scores_as_percentiles(rows):
     report = isonb.audit(rows, sample=2000)
     assert report.percentile(-1.0) == 0.0
@@ -92,7 +107,11 @@ def test_a_remedy_that_helps_is_told_from_one_that_does_not(rows, pairs):
     assert result["all-but-the-top, k = 1"].gain[1] > 0.1
     assert result["all-but-the-top, k = 1"].verdict.startswith("helps")
     assert "AUC" in report.score
-    assert report.next_steps[0].startswith('import isonb; isonb.audit(vectors, pairs=pairs, fix="fixed.npy")')
+    few = isonb.audit(noisy, sample=1000, pairs=pairs, false_match_rate=0.2).next_steps[0]
+    assert few.startswith("import isonb; isonb.audit(vectors, pairs=pairs, sample=1000, false_match_rate=0.2, fix=")
+    assert report.next_steps[0].startswith(
+        'import isonb; isonb.audit(vectors, pairs=pairs, sample=1000, fix="fixed.npy")'
+    )
     clear = {item.name: item for item in isonb.audit(rows - 1.5, sample=1000, pairs=pairs).remedies}
     assert not clear["centring"].verdict.startswith("helps")
     assert "the mean is near zero already" in clear["centring"].verdict
@@ -155,6 +174,7 @@ def test_a_threshold_of_another_rate(rows):
 @pytest.mark.parametrize(
     ("change", "kind", "says"),
     [
+        ({"pairs": None, "false_match_rate": 0.1}, InputError, "false_match_rate must come with pairs or queries"),
         ({"false_match_rate": 0.0001}, InputError, "pairs labelled 0"),
         ({"false_match_rate": 2}, InputError, "between 0 and 1"),
         ({"pairs": ([0] * 30, [1] * 30, [0, 1] * 15)}, InputError, "200 pairs labelled 0"),

@@ -126,6 +126,16 @@ def test_pairs_choose_the_remedy_and_other_pairs_judge_it(tmp_path):
     assert float(re.search(r"pairs: (0\.\d+)", whole.score)[1]) == pytest.approx(score.after, abs=0.02)
 
 
+def test_rows_that_are_left_out_are_not_fitted_on(tmp_path):
+    """Half of all rows are copies of one that is far away: their mean is that of no row that stays."""
+    x = np.random.default_rng(0).normal(size=(N, D)) + np.eye(D)[0] * 3
+    x[N // 2 :] = np.eye(D)[1] * 12
+    fixed = isonb.audit(x, fix=tmp_path / "y.npy").fixed
+    assert fixed.steps == ("299 rows left out", "centring, fitted on 301 rows")
+    assert np.abs(np.load(tmp_path / "y.npy").mean(0)).max() < 1e-6
+    assert abs(isonb.audit(tmp_path / "y.npy").values()["mean cosine"]) < 0.02
+
+
 def test_nothing_is_changed_where_nothing_is_known_to_help(tmp_path):
     x = np.random.default_rng(0).normal(size=(N, D)).astype("f4")
     fixed = isonb.audit(x, fix=tmp_path / "y.npy").fixed
@@ -172,6 +182,8 @@ def test_what_cannot_be_fixed_is_refused_and_few_rows_are_fixed_without_a_warnin
     dead = np.concatenate([draw.normal(size=(200, 1)), np.full((200, 2), 0.5)], 1)
     with pytest.raises(ShapeError, match="2 dimensions or more must remain in a fix; got 1 beside the dead ones"):
         isonb.audit(dead, fix=path)
+    with pytest.raises(ShapeError, match="20 rows or more must remain in a fix; got 2 beside the repeats"):
+        isonb.audit(np.tile(draw.normal(size=(2, 8)), (50, 1)), fix=path)
     assert not path.exists()
     pairs = range(40), range(40, 80), [0, 1] * 20
     isonb.audit(draw.normal(size=(100, 80)) + 1, pairs=pairs, false_match_rate=0.2, fix=path)
