@@ -37,9 +37,13 @@ _Pass = tuple[Tensor, Tensor, Tensor | None]  # loss, points and labels of a mic
 def groups(loader: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
     """The loader's batches, ``size`` at a time; the last list may be shorter.
 
+    Raises :class:`~isonb.errors.InputError` for a size below 1.
+
     >>> list(groups([{"n": 1}, {"n": 2}, {"n": 3}], 2))
     [[{'n': 1}, {'n': 2}], [{'n': 3}]]
     """
+    if size < 1:
+        fail(InputError, "size must be 1 or more batches", size, "With 1 each batch is an update.")
     batches = iter(loader)
     while group := list(islice(batches, size)):
         yield group
@@ -51,7 +55,8 @@ def own_rows(accelerator: Any, size: int) -> int:
     ``gather_for_metrics`` drops those copies; a metric that reduces itself has to leave them out when it is fed.
     """
     state = accelerator.gradient_state
-    if not (state.in_dataloader and state.end_of_dataloader and state.remainder > 0):
+    is_filled = accelerator.even_batches and state.in_dataloader and state.end_of_dataloader
+    if not is_filled or state.remainder <= 0:
         return size
     return min(max(int(state.remainder) - int(accelerator.process_index) * size, 0), size)
 
@@ -113,9 +118,9 @@ def update(
     if scheduler is not None:
         scheduler.step()
     optimizer.zero_grad()
-    told = {f"isonb_{name}": number for name, number in getattr(penalty, "logged", {}).items()}
+    logged = {f"isonb_{name}": number for name, number in getattr(penalty, "logged", {}).items()}
     added = value if gradients else extra.detach()
-    return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": added, **told, **norm}
+    return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": added, **logged, **norm}
 
 
 def _forward(accelerator: Any, model: nn.Module, batch: Batch, pooling: Pooling) -> _Pass:

@@ -172,6 +172,8 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
         self._modules = _layer_modules(self.encoder) if inner else []
         self._states: list[Any] = []  # as the layers give them: hooks never raise
         self._last: Any = None
+        self._mask: Any = None  # what the encoder was called with
+        self._beside_encoder = False
         self._handles: list[Any] = []
 
     def __enter__(self) -> HiddenStates:
@@ -179,7 +181,7 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
             self._handles.append(self.encoder.register_forward_pre_hook(lambda *call: self._states.clear()))
         for module in self._modules:
             self._handles.append(module.register_forward_hook(self._on_layer, with_kwargs=True))
-        self._handles.append(self.encoder.register_forward_hook(self._on_model))
+        self._handles.append(self.encoder.register_forward_hook(self._on_model, with_kwargs=True))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -193,11 +195,20 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
             self._states.append(args[0] if args else kwargs.get("hidden_states"))
         self._states.append(output)
 
-    def _on_model(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        self._last = output
+    def _on_model(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        self._last, self._mask = output, kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
+        self._beside_encoder = kwargs.get("encoder_hidden_states") is not None
 
-    def mask(self, mask: Tensor | None, state: Tensor) -> Tensor | None:
-        """The mask of the places (B, T) of a hidden state; a model of sound has fewer of them than samples."""
+    def mask(self, state: Tensor, inputs: Mapping[str, Any]) -> Tensor | None:
+        """The mask of the places (B, T) of a hidden state: what the transformer was called with, or of the ``inputs``.
+
+        Those of a whole model may tell of other places than its transformer sees: a prompt is put before them, and what
+        a decoder reads beside an encoder has a mask of its own, or none. A model of sound has fewer than samples.
+        """
+        own = self._mask if isinstance(self._mask, Tensor) and self._mask.ndim == 2 else None
+        mask = None if self._beside_encoder else inputs.get("attention_mask")
+        if own is not None and (mask is None or _depth(self.encoder)):
+            mask = own
         if mask is None or mask.shape == state.shape[:2]:
             return mask
         if not _depth(self.encoder):
@@ -259,8 +270,8 @@ class Pooling:
         """
         states = seen.take()
         size = rows(len(states[0])) if callable(rows) else rows
-        mask, labels = inputs.get("attention_mask"), inputs.get("labels")
-        mask = None if self.include_pads else seen.mask(mask, states[0])
+        labels = inputs.get("labels")
+        mask = None if self.include_pads else seen.mask(states[0], inputs)
         cloud = pool([state[:size] for state in states], None if mask is None else mask[:size], self.mode)
         if self.mode == "tokens" or not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
             return cloud, None

@@ -130,6 +130,8 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     ) -> None:
         if every < 1:
             fail(InputError, "every must be 1 or more steps", every, "The default is 50.")
+        if limit < 2:
+            fail(InputError, "limit must be 2 or more points", limit, "The default is 512.")
         self.warn, self.stop = tuple(warn), tuple(stop)
         self.measures = dict(measures) if isinstance(measures, Mapping) else _named(measures)
         for gate in (*warn, *stop):
@@ -199,7 +201,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Measure the update; a triggered gate ends the training, and its checkpoint is written first."""
         event = self._end(state.global_step)
-        state.stateful_callbacks[self.state_key] = self._counts.state_dict()
+        state.stateful_callbacks.setdefault(self.state_key, {}).update(self._counts.state_dict())
         if event is not None and event.kind == "stopped":
             control.should_save = control.should_training_stop = True
 
@@ -210,7 +212,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     @property
     def state_key(self) -> str:
         """What a checkpoint calls the counts of the gates, since several monitors may take part in one training."""
-        return f"isonb.IsotropyMonitor({self.pooling}, every={self.every})"
+        return f"isonb.IsotropyMonitor({', '.join(self.measures)}, {self.pooling}, every={self.every})"
 
     @property
     def counts(self) -> list[int]:
@@ -305,10 +307,10 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     def _write(self, event: Event) -> None:
         if self.path is None:
             return
-        told = {name: None if math.isnan(value) else value for name, value in event.values.items()}
+        values = {name: None if math.isnan(value) else value for name, value in event.values.items()}
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(event) | {"values": told}) + "\n")
+                file.write(json.dumps(asdict(event) | {"values": values}) + "\n")
         except OSError as error:
             self._say(f"the events can't be written to {self.path} ({error.strerror}); they are kept in .events")
 

@@ -38,14 +38,14 @@ def dense(transform: Any) -> Dense:
         fail(InputError, "the transform must be affine (have to_dense)", type(transform).__name__, fix)
     linear = transform if isinstance(transform, nn.Linear) else transform.to_dense()
     bias = torch.zeros(linear.out_features) if linear.bias is None else linear.bias
-    made = Dense(
+    layer = Dense(
         linear.in_features,
         linear.out_features,
         activation_function=None,
         init_weight=linear.weight.detach().clone(),
         init_bias=bias.detach().clone(),
     )
-    return made.requires_grad_(False)
+    return layer.requires_grad_(False)
 
 
 def append_transform(model: Any, transform: Any, *, normalize: bool = False) -> Any:
@@ -141,9 +141,9 @@ class TokenSoftDecay(Module):  # type: ignore[misc]
         place = {key: kwargs[key] for key in ("subfolder", "token", "cache_folder", "revision") if key in kwargs}
         config = cls.load_config(model_name_or_path, **place)
         config.pop("alpha", None)  # it comes with the weights, and training may have led it out of the range of a start
-        made = cls(**config)
-        cls.load_torch_weights(model_name_or_path, model=made, **place)
-        return made
+        module = cls(**config)
+        cls.load_torch_weights(model_name_or_path, model=module, **place)
+        return module
 
 
 class IsotropyLoss(nn.Module):
@@ -202,8 +202,8 @@ class IsotropyLoss(nn.Module):
         points = trainable(torch.cat([part for part in states if part.shape[-1] == states[0].shape[-1]]))
         clouds = torch.split(points[: size * len(columns)], size)
         each = isinstance(labels, Tensor) and labels.shape == (size,) and not labels.is_floating_point()
-        given = asked(self.penalty, labels=labels if each and len(clouds) == 1 else None)
-        return torch.stack([self.penalty(cloud, **given) for cloud in clouds]).mean()
+        options = asked(self.penalty, labels=labels if each and len(clouds) == 1 else None)
+        return torch.stack([self.penalty(cloud, **options) for cloud in clouds]).mean()
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says of this loss."""

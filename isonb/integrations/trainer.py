@@ -201,8 +201,8 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
 
     def _counts_as_scaled(self, items: Tensor | int | None) -> bool:
         """Whether the Trainer takes the loss for one that is summed, not averaged, over micro-batches."""
-        if (told := getattr(self, "loss_is_scaled_for_ga", None)) is not None:
-            return bool(told)
+        if (scaled := getattr(self, "loss_is_scaled_for_ga", None)) is not None:
+            return bool(scaled)
         return bool(self.model_accepts_loss_kwargs and items is not None) or self.compute_loss_func is not None
 
     def _items_ignored(self, model: nn.Module, inputs: dict[str, Any], items: Tensor | int | None) -> bool:

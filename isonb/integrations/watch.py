@@ -51,9 +51,7 @@ class TrainingPoints:
             handle = list(sentences.children())[-1].register_forward_hook(self._on_sentences)
         else:
             self._seen: HiddenStates = self._watch.enter_context(self.pooling.watch(model))
-            handle = self._seen.encoder.register_forward_hook(
-                self._on_encoder, with_kwargs=True
-            )  # after those of watch
+            handle = self._seen.encoder.register_forward_hook(self._on_encoder)  # after those of watch
         self._watch.callback(handle.remove)
 
     def take(self) -> Tensor | None:
@@ -78,13 +76,11 @@ class TrainingPoints:
         named = named_module(model, self.pooling.module)
         return named if _gives_sentences(named) else None
 
-    def _on_encoder(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def _on_encoder(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         with self._harmless():
             states = self._seen.take()
-            mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
-            given = isinstance(mask, Tensor) and mask.ndim == 2 and not self.pooling.include_pads
             if torch.is_grad_enabled():
-                known = self._seen.mask(mask if given else None, states[0])
+                known = None if self.pooling.include_pads else self._seen.mask(states[0], {})
                 self._clouds += [pool([state.detach()], known, self.pooling.mode).clone() for state in states]
                 if self.pooling.mode == "mean" and known is not None and self.first_token is None:
                     self.first_token = first_token(states[-1].detach(), known)

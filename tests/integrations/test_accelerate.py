@@ -1,5 +1,7 @@
 """The Accelerate loop: one update on any number of micro-batches and processes, every row measured once."""
 
+from types import SimpleNamespace
+
 import pytest
 import tiny
 import torch
@@ -11,7 +13,7 @@ from support import assert_same
 from torch.utils.data import DataLoader
 
 from isonb.errors import InputError
-from isonb.integrations.accelerate import groups, measure, update
+from isonb.integrations.accelerate import groups, measure, own_rows, update
 from isonb.integrations.hidden_states import Pooling
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.losses.istar import ShrinkageCovariance
@@ -116,6 +118,24 @@ def test_the_shrinkage_covariance_reaches_the_penalty():
 
 def test_every_row_is_measured_once():
     assert_same(score(5), want_score())
+
+
+def test_a_group_of_no_batch_is_refused_and_not_an_empty_training():
+    with pytest.raises(InputError, match="size must be 1 or more batches; got 0"):
+        list(groups([{"n": 1}], 0))
+
+
+@pytest.mark.parametrize("even", [True, False])
+def test_each_row_is_one_process_own_whether_batches_are_filled_up_or_not(even):
+    """Five rows, two a batch: of the second process the last batch is whole, unless it is filled up with copies."""
+    count = 0
+    for process in (0, 1):
+        loader = prepare_data_loader(
+            DataLoader(range(5), 2), num_processes=2, process_index=process, put_on_device=False, even_batches=even
+        )
+        accelerator = SimpleNamespace(gradient_state=GradientState(), process_index=process, even_batches=even)
+        count += sum(own_rows(accelerator, len(batch)) for batch in loader)
+    assert count == 5
 
 
 def test_a_measurement_leaves_the_model_and_the_random_numbers_as_they_were():

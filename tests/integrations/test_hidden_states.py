@@ -3,6 +3,7 @@
 import pytest
 import tiny
 import torch
+from transformers import T5Config, T5ForConditionalGeneration
 
 from isonb.errors import InputError, ShapeError
 from isonb.integrations.hidden_states import HiddenStates, Pooling, encoder_of
@@ -72,6 +73,47 @@ def test_points_ignore_what_stands_on_padding(points, layers):
         model(**INPUTS)
     sizes = len(clouds[0]), len(every.points(states, BATCH)[0])
     assert sizes[0] < sizes[1] if points == "tokens" else sizes[0] == sizes[1]
+
+
+def test_what_a_decoder_reads_beside_an_encoder_has_a_mask_of_its_own():
+    """Padded to one length: the source's mask would mark other places of the target."""
+    size = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_heads": 2, "num_layers": 2, "vocab_size": 40}
+    model = T5ForConditionalGeneration(T5Config(decoder_start_token_id=0, **size)).eval()
+    mask = INPUTS["attention_mask"]
+    own = torch.ones_like(mask).tril()[: len(mask)]
+    batch = {**INPUTS, "labels": INPUTS["input_ids"]}
+    for module, more, points in (
+        (None, {}, mask.sum()),
+        ("decoder", {}, mask.numel()),
+        ("decoder", {"decoder_attention_mask": own}, own.sum()),
+    ):
+        pooling = Pooling("tokens", module=module)
+        with pooling.watch(model) as states:
+            model(**batch, **more)
+        assert len(pooling.points(states, batch | more)[0]) == points
+
+
+class Prompted(torch.nn.Module):
+    """Two vectors are put before those of the words, as by prompt tuning."""
+
+    def __init__(self):
+        super().__init__()
+        self.bert = tiny.model().bert.eval()
+        self.prompt = torch.nn.Parameter(torch.ones(1, 2, 8).double())
+
+    def forward(self, input_ids, attention_mask):
+        words = self.bert.get_input_embeddings()(input_ids)
+        before = attention_mask.new_ones(len(words), 2)
+        embeds = torch.cat([self.prompt.expand(len(words), -1, -1), words], 1)
+        return self.bert(inputs_embeds=embeds, attention_mask=torch.cat([before, attention_mask], 1))
+
+
+def test_a_prompt_before_the_words_has_its_places():
+    pooling, model = Pooling("tokens"), Prompted()
+    with pooling.watch(model) as states:
+        model(**INPUTS)
+    cloud, _ = pooling.points(states, INPUTS)
+    assert len(cloud) == INPUTS["attention_mask"].sum() + 2 * len(INPUTS["attention_mask"])
 
 
 def test_labels_follow_the_points():

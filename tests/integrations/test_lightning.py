@@ -49,8 +49,8 @@ def fit(pl, net, *callbacks, parts=1):
 
 def test_it_counts_from_zero_and_leaves_no_hook(pl, tmp_path):
     monitor = IsotropyMonitor(every=1, stop=[Gate("mean_cosine", high=-1.0, patience=7)])
-    other = IsotropyMonitor(every=1, pooling=Pooling("mean"))  # two in one training
-    net, callbacks = net_of(pl), [monitor.lightning(), other.lightning()]
+    others = IsotropyMonitor(every=1, pooling=Pooling("mean")), IsotropyMonitor(["mean_cosine"], every=1)
+    net, callbacks = net_of(pl), [item.lightning() for item in (monitor, *others)]  # three in one training
     for _ in range(2):
         trainer = fit(pl, net, *callbacks)
         assert (trainer.global_step, monitor.counts, tiny.hooks(net)) == (6, [6], 0)

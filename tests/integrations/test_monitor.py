@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from types import SimpleNamespace
 
 import gloo
 import pytest
@@ -100,6 +101,7 @@ def test_a_measure_that_draws_leaves_the_random_state_as_it_was():
     [
         ({"measures": ["isotropy"]}, "measures must be some of isoscore"),
         ({"every": 0}, "every must be 1 or more"),
+        ({"limit": -5}, "limit must be 2 or more points; got -5"),
         (
             {"stop": [Gate("isotropy", low=0.1)]},
             "a gate must name a measure; got isotropy. Taken are isoscore_unbiased",
@@ -114,6 +116,19 @@ def test_mistakes(options, message):
         Gate("isoscore")
     with pytest.raises(InputError, match="patience must be 1 or more; got 0"):
         Gate("isoscore", low=0.1, patience=0)
+
+
+@pytest.mark.parametrize("measures", [("relative_spread", "mean_cosine"), ("mean_cosine", "mean_cosine")])
+def test_a_checkpoint_has_the_counts_of_every_monitor_of_a_training(measures):
+    gates = [Gate(name, low=low) for name, low in zip(measures, (1.5, 2.5), strict=True)]
+    monitors = [IsotropyMonitor([gate.measure], every=1, stop=[gate]) for gate in gates]
+    state = SimpleNamespace(global_step=1, stateful_callbacks={})
+    for monitor in monitors:
+        monitor.observe(torch.ones(4, 2), 1)
+        monitor.on_step_end(None, state, None)
+    for monitor in monitors:
+        monitor.on_train_begin(None, state, None)
+    assert [monitor.counts for monitor in monitors] == [[1], [1]]
 
 
 GATES = (Gate("a", low=0.5, patience=2), Gate("b", high=0.5, patience=3))
