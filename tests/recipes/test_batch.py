@@ -184,3 +184,10 @@ def test_a_batch_that_cannot_begin_is_refused(tmp_path):
     (tmp_path / "runs.zip").write_bytes(b"PK")
     with pytest.raises(BatchError, match="a pack must be a whole zip"):
         batch.batch([], tmp_path / "runs.zip", minutes=1)
+
+
+def test_a_task_that_the_grid_lacks_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        batch.main([*COMMAND[2:], "--only", "sst3", "--pack", str(tmp_path / "runs.zip")])
+    assert "--only must be a task of the grid: " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

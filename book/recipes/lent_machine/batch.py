@@ -241,7 +241,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.brought:
             import_inputs(options.brought)
-        runs = [run for run in load_grid(options.grid, options.size) if options.only in ("", run.config.get("task"))]
+        runs = load_grid(options.grid, options.size)
+        tasks = sorted({str(run.config["task"]) for run in runs if "task" in run.config})
+        if options.only not in ("", *tasks):
+            fail(BatchError, f"--only must be a task of the grid: {', '.join(tasks)}", options.only, "Name one.")
+        runs = [run for run in runs if options.only in ("", run.config.get("task"))]
         if options.bring:
             export_inputs(runs, options.bring, data=options.data)
             print(f"{options.bring}  {options.bring.stat().st_size / 1e6:.1f} MB")
