@@ -83,7 +83,7 @@ def aims(row: Mapping[str, Any]) -> dict[str, str]:
     return {
         "comparison": f"{row['what']}, {row['size']}",
         "against": row["peer"],
-        "goal": f"{'≤' if row['yardstick'] else '≥'} {row['goal']:.2g}",
+        "goal": f"{'≤' if row['yardstick'] else '≥'} {row['goal']:.3g}",
         "ratio": f"{row['ratio']:.3g}",
     }
 

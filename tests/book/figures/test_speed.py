@@ -87,6 +87,11 @@ def test_of_a_row_behind_the_pieces_are_told_with_the_ratio_of_those_needed(tmp_
     assert "The worst of them is score (0.25)." in speed.answer(bench)
 
 
+def test_a_goal_is_printed_whole(tmp_path):
+    step = row("step", "plain step", [1.15], [1.0], 1.05, yardstick=True, verdict="missed")
+    assert speed.goals(recorded(tmp_path, step))[0]["goal"] == "≤ 1.05"
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"rows": [], "accelerator": null}', '{"rows": [{}], "accelerator": null}']
 )
