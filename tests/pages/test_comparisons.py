@@ -12,6 +12,7 @@ from isonb_lab import pages
 from isonb_lab.data.corpus import sentences
 from isonb_lab.pages.charts.comparisons import crosses, gains, growing
 from isonb_lab.pages.charts.sentences import plane, sentence_clouds
+from isonb_lab.pages.evidence import ledger_rows
 from isonb_lab.statistics.seeds import student
 
 FRAME = pd.DataFrame(
@@ -94,15 +95,13 @@ def test_spread(values, options, text):
     assert pages.spread(values, **options) == text
 
 
-def test_cells_stand_under_what_is_claimed_and_measured():
-    row = {"claim": 3, "statement": "It helps", "what": "score", "cell": "CoLA", "n": 5}
-    row |= {"mean": -0.0001, "low": -0.02, "high": 0.02, "mde": 0.03, "outcome": "inconclusive"}
-    others = [{"cell": "MRPC"}, {"what": "IsoScore"}, {"claim": 4, "statement": "It harms"}]
-    shown = pages.cells_table([row, *(row | other for other in others)], caption="Cells.")
-    assert shown.rows[0] == ("CoLA", "inconclusive", "5", "0.000 (-0.020 to +0.020)", "0.030")
-    assert shown.heads == {0: ["Claim 3: It helps", "score"], 2: ["IsoScore"], 3: ["Claim 4: It harms", "score"]}
-    none = row | {"mean": None, "low": None, "high": None, "mde": None, "outcome": "not testable"}
-    assert pages.cells_table([none], caption="").rows[0][3:] == ("–", "–")
+def test_a_cell_of_the_ledger_is_text():
+    row = {"claim": 3, "what": "score", "cell": "CoLA", "n": 5, "outcome": "inconclusive", "reason": "few seeds"}
+    row |= {"mean": -0.0001, "low": -0.02, "high": 0.02, "mde": 0.03}
+    (tested,) = ledger_rows([row])
+    (untested,) = ledger_rows([row | dict.fromkeys(("cell", "n", "mean", "low", "high", "mde"))])
+    assert list(tested.values())[4:] == ["5", "0.000 (-0.020 to +0.020)", "0.030", ""]
+    assert list(untested.values()) == ["3", "score", "–", "inconclusive", "–", "–", "–", "few seeds"]
 
 
 SOME = sentences()[:40]

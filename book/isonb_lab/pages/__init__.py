@@ -22,7 +22,6 @@ with needs("isonb_lab.pages", "lab"):
     from isonb_lab.pages.charts.live import live as live
     from isonb_lab.pages.errors import PageError as PageError
     from isonb_lab.pages.evidence import SPREAD as SPREAD
-    from isonb_lab.pages.evidence import cells_table as cells_table
     from isonb_lab.pages.evidence import estimate as estimate
     from isonb_lab.pages.evidence import half_width as half_width
     from isonb_lab.pages.evidence import intervals as intervals

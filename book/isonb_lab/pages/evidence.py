@@ -197,33 +197,6 @@ def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
     return table(rows, caption=caption)
 
 
-def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
-    """The claims cell by cell, as :func:`isonb_lab.claims.summary.cell_rows` gives them, with numbers as text.
-
-    A line above the cells of a claim says what it claims, one above those of a part what is measured.
-    """
-    heads: dict[int, list[str]] = {}
-    above: tuple[object, object] = (None, None)
-    for at, row in enumerate(rows):
-        if row["claim"] != above[0]:
-            number = f"Claim {row['claim']}: " if isinstance(row["claim"], int) else ""
-            heads[at] = [f"{number}{row['statement']}"]
-        if (row["claim"], row["what"]) != above:
-            heads.setdefault(at, []).append(row["what"])
-        above = row["claim"], row["what"]
-    shown = [
-        {
-            "cell": row["cell"],
-            "verdict": row["outcome"],
-            "n": row["n"],
-            "mean (95% interval)": _mean(row["mean"], row["low"], row["high"]),
-            "minimum detectable effect": _signed(row["mde"], sign="") if row["mde"] else "–",
-        }
-        for row in rows
-    ]
-    return table(shown, caption=caption, heads=heads)
-
-
 def ledger_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The claims cell by cell, as :func:`isonb_lab.claims.summary.cell_rows` gives them, with numbers as text."""
     return [
