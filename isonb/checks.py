@@ -19,6 +19,7 @@ import contextvars
 import functools
 import math
 from collections.abc import Callable, Iterator
+from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -122,6 +123,19 @@ def validated(function: Callable[P, R]) -> Callable[P, R]:
             raise with_name(error, label) from None
 
     return wrapped
+
+
+@contextlib.contextmanager
+def lasting_tensors() -> Iterator[None]:
+    """Inside, no gradient is recorded, and what is made may be changed or trained with later: it is no tensor of
+    :func:`torch.inference_mode`, even within that.
+
+    >>> with torch.inference_mode(), lasting_tensors():
+    ...     torch.ones(1).is_inference()
+    False
+    """
+    with torch.inference_mode(False), torch.no_grad():
+        yield
 
 
 def check_overflow(value: Tensor, power: str = "squared scale", points: Tensor | None = None) -> Tensor:
@@ -247,6 +261,28 @@ def flatten_points(x: Tensor, mask: Tensor | None = None, *, points: int = 2) ->
     x, mask = check_points(x, mask, points=0)
     rows, real = x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1)
     return check_points(rows, real, points=points, look=False)
+
+
+def is_whole(number: Any) -> bool:
+    """Whether it is an integer, one of numpy too; a bool is none.
+
+    >>> import numpy
+    >>> is_whole(numpy.int64(3)), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(number, Integral) and not isinstance(number, bool)
+
+
+def is_number(number: Any) -> bool:
+    """Whether it is a real number, one of numpy too; a bool is none."""
+    return isinstance(number, Real) and not isinstance(number, bool)
+
+
+def check_size(number: Any, name: str, fix: str) -> int:
+    """An integer of at least 1, such as the rows of a block; :class:`InputError` for anything else."""
+    if not is_whole(number) or number < 1:
+        fail(InputError, f"{name} must be at least 1 and an integer", repr(number), fix)
+    return int(number)
 
 
 def labels_of(labels: Any, points: int) -> Tensor:

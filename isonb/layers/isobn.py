@@ -73,7 +73,8 @@ class IsoBN(OptionModule):
     ``running += momentum * (batch - running)``, from zero and without bias correction, as in the official code; then
     every dimension is multiplied by :func:`~isonb.layers.isobn.isobn_scale`, a constant for the gradient. Evaluation
     uses the running values. They are buffers, so they are saved, loaded and moved. A batch of one row (without other
-    processes) doesn't move them, and before any larger one it passes unchanged. ``group="world"`` takes the statistics
+    processes) doesn't move them, nor does one with a row that isn't finite where values aren't looked at; before any
+    other it passes unchanged. They stay float32 in a module of half precision. ``group="world"`` takes the statistics
     over all processes.
 
     Place: after the pooler (dense and tanh on [CLS]), before dropout and classifier. A result that the dtype can't hold
@@ -123,6 +124,7 @@ class IsoBN(OptionModule):
     def _update(self, x: Tensor) -> None:
         cov, std = (part.to(self.running_cov) for part in isobn_statistics(x, self.group))
         check_overflow(cov.diagonal().sum())
-        self.running_cov.lerp_(cov, self.momentum)
-        self.running_std.lerp_(std, self.momentum)
-        self.batches += 1
+        finite = torch.isfinite(cov).all()
+        for running, batch in ((self.running_cov, cov), (self.running_std, std)):
+            running.lerp_(torch.where(finite, batch, running), self.momentum)
+        self.batches += finite

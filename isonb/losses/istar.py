@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import check_points, validated
+from isonb.checks import check_points, lasting_tensors, validated
 from isonb.errors import InputError, fail, not_fitted
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.measures.isoscore import plain_score, shrunk_score
@@ -179,6 +179,7 @@ class ShrinkageCovariance:
         if state_dict:
             self._cov, self._moments = state_dict["cov"], Moments.from_state(*(state_dict[name] for name in STATE))
 
+    @lasting_tensors()
     def refresh(self, model: nn.Module, loader: Iterable[Any]) -> Tensor:
         """Measure on ``max_rows`` rows of ``loader``, each process its share, and return the covariance (d, d)."""
         group = process_group(self.group)
@@ -198,7 +199,7 @@ class ShrinkageCovariance:
         self._moments = Moments.from_state(count / 2, mean, scatter / 2)  # so that rows grow half a pass old in it
         return self._cov
 
-    @torch.no_grad()
+    @lasting_tensors()
     def update(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Let ``points`` (n, d) of all processes replace as many older ones; returns the covariance (d, d).
 
@@ -208,8 +209,9 @@ class ShrinkageCovariance:
         """
         dtype, batch = self.cov.dtype, Moments().update(points, mask).reduced(self._total)
         assert self._moments is not None
-        now = count, mean, scatter = self._moments.state_tensors()
         new_rows, _, new_scatter = batch.state_tensors()
+        self._moments.to(new_scatter.device)  # from a checkpoint it comes on the CPU
+        now = count, mean, scatter = self._moments.state_tensors()
         share = (1 - new_rows / count).clamp_min(0)  # of the rows so far, those that stay
         later = Moments.from_state(share * count, mean, share * scatter).merge(batch).state_tensors()
         finite = torch.isfinite(new_scatter).all()

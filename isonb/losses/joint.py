@@ -20,8 +20,9 @@ class JointLoss(OptionModule):
 
     Returns :func:`isonb.losses.joint.balanced_sum` of the two with the means before this step; then, in training,
     :math:`m_i \leftarrow w L_i + (1 - w) m_i` with :math:`w = s / (1 + k)` at step k. The paper doesn't give the
-    initial means: they are the losses of the first batch. Means and step are buffers. The paper's losses are positive;
-    a mean counts by its size, so that a negative loss is lowered too.
+    initial means: they are the losses of the first batch. Means and step are buffers, the means float32 or wider. The
+    paper's losses are positive; a mean counts by its size, so that a negative loss is lowered too. A step with a loss
+    that isn't finite, as of one that a loss scaler skips, changes neither means nor step.
 
     Under several processes each loss is averaged over them first; ``count``, the number of examples behind ``l1`` here,
     weights the average of ``l1`` (unequal shards). ``l2`` is meant to be the same everywhere, as the losses of this
@@ -57,10 +58,12 @@ class JointLoss(OptionModule):
         mean2 = torch.where(first, l2.detach(), self.mean2.to(l2))
         total = balanced_sum(l1, l2, mean1, mean2, self.alpha)
         if self.training:
+            finite = torch.isfinite(l1.detach()) & torch.isfinite(l2.detach())
             share = self.s / (1 + step)
-            self.mean1.copy_(torch.lerp(mean1.detach(), l1.detach(), share.to(mean1)))
-            self.mean2.copy_(torch.lerp(mean2.detach(), l2.detach(), share.to(mean2)))
-            self.step += 1
+            for running, mean, loss in ((self.mean1, mean1, l1), (self.mean2, mean2, l2)):
+                later = torch.lerp(mean.detach(), loss.detach(), share.to(mean))
+                running.copy_(torch.where(finite, later, running.to(later)))
+            self.step.copy_(step + finite)
         return total
 
     def _everywhere(self, l1: Tensor, l2: Tensor, count: int | Tensor | None) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import check_overflow, check_points, check_values, finite, validated
+from isonb.checks import check_overflow, check_points, check_values, finite, lasting_tensors, validated
 from isonb.errors import ShapeError, fail
 from isonb.numerics.products import add_upper_gram
 from isonb.numerics.scale import largest, precise, wide
@@ -71,7 +71,7 @@ class Moments:
         self._held = 0  # rows in _pending
 
     @validated
-    @torch.no_grad()
+    @lasting_tensors()
     def update(self, x: Tensor, mask: Tensor | None = None) -> Moments:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones. No real row: no change.
 
@@ -150,7 +150,7 @@ class Moments:
         self._held = 0
 
     @validated
-    @torch.no_grad()
+    @lasting_tensors()
     def merge(self, other: Moments) -> Moments:
         """Add the points of another Moments, which stays as it is. Returns self."""
         if other._dims is None:
@@ -219,7 +219,7 @@ class Moments:
 
     def to(self, device: torch.device | str) -> Moments:
         """Move the state to a device. Returns self."""
-        if self._dims is not None:
+        if self._dims is not None and self._mean.device != torch.device(device):
             moved = [part.to(device) for part in self.state_tensors()]
             self.__dict__.update(Moments.from_state(*moved).__dict__)
         return self

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import check_overflow, check_points, validated
+from isonb.checks import check_overflow, check_points, lasting_tensors, validated
 from isonb.measures.isoscore import unbiased_parts, unbiased_ratio
 from isonb.measures.purity import length_kurtosis, purity
 from isonb.numerics.rows import center_rows, row_count
@@ -48,20 +48,22 @@ class LengthMoments:
         return instance
 
     @validated
-    @torch.no_grad()
+    @lasting_tensors()
     def update(self, x: Tensor, mask: Tensor | None = None) -> LengthMoments:
         """Add points as :meth:`Moments.update` does. Returns self."""
         before = None if self._sums is None else self.state_tensors()
         _, mean, _ = self.moments.update(x, mask).state_tensors()
         x, mask = check_points(x, mask, points=0)
-        y = x.to(mean) - mean if mask is None else torch.where(mask.unsqueeze(-1), x.to(mean) - mean, 0.0)
+        y = x.to(mean) - mean
+        if mask is not None:
+            y = torch.where(mask.to(mean.device).unsqueeze(-1), y, 0.0)
         y = y.reshape(-1, x.shape[-1])
         r = y.square().sum(-1)
         cubes, fourth = (0.0, 0.0) if before is None else _moved(before, mean)
         self._sums = cubes + r @ y, fourth + r.square().sum()
         return self
 
-    @torch.no_grad()
+    @lasting_tensors()
     def merge(self, other: LengthMoments) -> LengthMoments:
         """Add the points of another, which stays as it is. Returns self."""
         if other._sums is None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import check_overflow, check_points, flatten_points, validated
+from isonb.checks import check_overflow, check_points, flatten_points, lasting_tensors, validated
 from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
 from isonb.numerics.distances import PIECE
 from isonb.numerics.rows import mean_row
@@ -179,11 +179,12 @@ class AffineTransform(Transform):
         Moments take products in the dtype of the points: feed them float64 where directions may lack variance.
         """
         cov = moments.cov  # checks that there are points enough
-        return self._fitted(moments.mean.clone(), cov if self.NEEDS == "covariance" else cov.diagonal(), int(moments.n))
+        return self._fitted(moments.mean, cov if self.NEEDS == "covariance" else cov.diagonal(), int(moments.n))
 
     def _fitted(self, mean: Tensor, cov: Tensor, n: int) -> Self:
-        learned = self._learn(mean, cov, n)
-        self.state = {"mean": mean, **{name: part.contiguous() for name, part in learned.items()}}
+        with lasting_tensors():
+            learned = {"mean": mean.clone(), **self._learn(mean, cov, n)}
+            self.state = {name: part.contiguous() for name, part in learned.items()}
         if remarks := self._remarks(n, len(cov)):
             warnings.warn(" ".join([f"{type(self).__name__}:", *remarks]), FitWarning, stacklevel=4)
         return self

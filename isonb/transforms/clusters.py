@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.checks import check_points, validated
+from isonb.checks import check_points, lasting_tensors, validated
 from isonb.errors import ShapeError, fail
 from isonb.numerics.products import left_factors, signed
 from isonb.numerics.scale import size_of
@@ -88,7 +88,7 @@ class ClusterRemoval(Transform):
     seed: int = option(0, "of the rows that the clusters start from")
 
     @validated
-    @torch.no_grad()
+    @lasting_tensors()
     def fit(self, x: Tensor, mask: Tensor | None = None) -> ClusterRemoval:
         """Learn from points (..., d), at least ``n_clusters``. Returns self."""
         x, mask = check_points(x, mask, points=0)

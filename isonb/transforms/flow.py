@@ -16,7 +16,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import check_overflow, check_points, validated
+from isonb.checks import check_overflow, check_points, is_whole, validated
 from isonb.errors import InputError, ShapeError, fail, not_fitted
 from isonb.numerics.modules import OptionModule
 from isonb.numerics.scale import precise
@@ -216,6 +216,8 @@ def _rows(x: Tensor, d: int, points: int) -> Tensor:
 
 
 @validated
+@torch.inference_mode(False)
+@torch.enable_grad()
 def fit_flow(
     x: Tensor,
     epochs: int = 1,
@@ -248,12 +250,12 @@ def fit_flow(
     x, _ = check_points(x, points=2, dims=2, single=True)
     x = x.detach()
     d = x.shape[1]
-    if batch_size < 2:
-        fail(ShapeError, "batch_size must be at least 2", batch_size, "The authors take 32.")
+    if not is_whole(batch_size) or batch_size < 2:
+        fail(ShapeError, "batch_size must be at least 2 and an integer", repr(batch_size), "The authors take 32.")
     flow = GlowFlow(d, levels=min(3, d.bit_length() - 1), seed=seed).to(x) if flow is None else flow
     learned = list(flow.parameters())
     moments = [(torch.zeros_like(item), torch.zeros_like(item)) for item in learned]
-    for step, batch in enumerate(_batches(x, batch_size, epochs, seed), 1):
+    for step, batch in enumerate(_batches(x, int(batch_size), epochs, seed), 1):
         if not bool(flow.begun):
             flow.begin(batch)
         loss = flow.bits_per_dimension(batch)

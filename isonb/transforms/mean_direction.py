@@ -8,12 +8,14 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import flatten_points, validated
+from isonb.checks import flatten_points, lasting_tensors, validated
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.rows import directions, unit_rows
 from isonb.numerics.scale import precise
 from isonb.options import option
 from isonb.transforms.base import Transform, folded
+
+ROUNDING = 4.0  # times the dtype's epsilon: what is left of unit rows that cancel
 
 
 @dataclass(eq=False, repr=False)
@@ -39,19 +41,18 @@ class MeanDirection(Transform):
     subtract: bool = option(False, "subtract the mean of the unit vectors (R1); otherwise project it out (R2)")
 
     @validated
-    @torch.no_grad()
+    @lasting_tensors()
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
         """Learn from points (..., d), one or more; zero rows have no direction. Returns self.
 
         Raises :class:`~isonb.errors.DegenerateError` where the directions cancel.
         """
         along = directions(flatten_points(x, mask, points=1)[0], look=False)
-        total = along.inverse @ along.rows
-        if not bool((total != 0).any()):
+        mean = precise(along.inverse @ along.rows / (along.inverse > 0).sum())
+        length = torch.linalg.vector_norm(mean)
+        if not length > ROUNDING * torch.finfo(along.rows.dtype).eps:
             fix = "There is none to remove."
             fail(DegenerateError, "the rows must have a mean direction", "directions that cancel", fix)
-        mean = precise(total / (along.inverse > 0).sum())
-        length = torch.linalg.vector_norm(mean)
         self.state = {"direction": mean / length, "length": length}
         return self
 
@@ -67,7 +68,7 @@ class MeanDirection(Transform):
         if not self.renormalize:
             return out
         length = torch.linalg.vector_norm(out, dim=-1, keepdim=True)
-        along = length <= 4 * torch.finfo(out.dtype).eps
+        along = length <= ROUNDING * torch.finfo(out.dtype).eps
         return out * torch.where(along, 0.0, 1 / torch.where(along, 1.0, length))
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:

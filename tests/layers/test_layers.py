@@ -7,6 +7,7 @@ import torch
 from golden_cases import assert_matches, cases, load, values
 from support import assert_same, check_gradient, check_rejects, gpu, leaf, some_mask, uneven
 
+from isonb.checks import strict
 from isonb.errors import DegenerateError, InputError, NotFittedError, ShapeError
 from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
 from isonb.layers.isobn import isobn_scale
@@ -81,6 +82,18 @@ def test_isobn_with_dead_dimensions_and_small_batches():
     assert_same(IsoBN(6)(x[:1].repeat(4, 1)), x[:1].repeat(4, 1))  # no variance at all
     with pytest.raises(ShapeError, match="6 dimensions"):
         layer(uneven(4, 5))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_isobn_keeps_its_statistics(dtype):
+    """In float32 in a module of half precision, and without rows that aren't finite where those aren't looked at."""
+    plain, layer, x = IsoBN(6), IsoBN(6).to(dtype), uneven(20, 6).float()
+    for _ in range(30):
+        plain(x)
+        layer(x)
+        with strict(False):
+            layer(x / 0)
+    assert_same(tuple(layer.state_dict().values()), tuple(plain.state_dict().values()), rtol=0, atol=0)
 
 
 def test_soft_decay_layer():

@@ -87,6 +87,27 @@ def test_joint_loss_follows_the_published_steps():
     assert_same(restored(torch.tensor(0.5).double(), torch.tensor(2.0).double()), again)
 
 
+def test_a_loss_that_is_not_finite_moves_no_mean():
+    """A loss scaler skips such a step; a mean of it would spoil all later ones."""
+    plain, disturbed = JointLoss(), JointLoss()
+    for pair in ((math.inf, 4.0), (1.0, 4.0), (0.8, math.nan), (math.nan, 3.5), (0.8, 3.5), (0.6, 3.0)):
+        one, two = map(torch.tensor, pair)
+        total = disturbed(one, two)
+        if math.isfinite(sum(pair)):
+            assert_same(total, plain(one, two), rtol=0, atol=0)
+    assert_same(tuple(disturbed.state_dict().values()), tuple(plain.state_dict().values()), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_running_means_move_in_a_module_of_half_precision(dtype):
+    plain, joint = JointLoss(), nn.Sequential(JointLoss(), nn.Linear(2, 2)).to(dtype)[0]
+    for k in range(100):
+        losses = torch.tensor(1000.0 + k), torch.tensor(2.0)
+        total = joint(*losses)
+        assert_same(total, plain(*losses), rtol=0, atol=0)
+    assert joint.to("meta").mean1.is_meta
+
+
 def test_joint_loss_has_constant_means():
     x = leaf(torch.tensor([2.0, 6.0], dtype=torch.float64))
     total = JointLoss()(x[0] ** 2, x[1])
@@ -320,6 +341,13 @@ def test_points_of_training_replace_older_ones_in_the_shrinkage_covariance(monke
     with pytest.raises(DegenerateError, match="must be finite"):
         measure.update(first * math.nan)
     assert measure.cov is before
+    resumed = ShrinkageCovariance()
+    resumed.load_state_dict(measure.state_dict())
+    assert resumed.update(first.to("meta")).is_meta  # a checkpoint's state is on the CPU
+    with torch.inference_mode():
+        measure.refresh(nn.Identity(), [first.unsqueeze(0) + 0])
+    IStarLoss()(leaf(first), measure.cov).backward()
+    assert_same(measure.update(first), first.T.cov())
     as_on_an_accelerator(monkeypatch)  # where values aren't looked at
     assert torch.equal(measure.cov, measure.update(first * math.nan))
 

@@ -14,6 +14,7 @@ from isonb import checks
 from isonb.errors import DegenerateError, ShapeError
 from isonb.streaming import moments
 from isonb.streaming.moments import Moments
+from isonb.streaming.traces import LengthMoments
 
 
 def union(parts, dims=5):
@@ -122,6 +123,22 @@ def test_saved_and_restored():
         assert_same(twin.update(y).cov, Moments().update(x).update(y).cov)
     assert_moments(stream, [x], rtol=1e-5, atol=1e-6)
     assert_same(stream.to("cpu").cov, Moments.from_state(*state).cov)
+
+
+def test_what_came_in_inference_mode_is_added_to_later():
+    x, y = uneven(9, 5), uneven(6, 5, seed=4)
+    with torch.inference_mode():
+        streams = [Moments().update(x + 0), Moments().merge(Moments().update(x + 0)), LengthMoments().update(x + 0)]
+    assert_moments(streams[0].update(y), [x, y])
+    assert_moments(streams[1].merge(Moments().update(y)), [x, y])
+    assert_moments(streams[2].update(y).moments, [x, y])
+
+
+def test_a_state_stays_where_it_is():
+    x, mask = uneven(9, 5), some_mask(9)
+    for kind in (Moments, LengthMoments):
+        stream = kind(5, device="meta").update(x, mask)  # stands for a state on an accelerator
+        assert {part.device.type for part in stream.state_tensors()} == {"meta"}
 
 
 def test_too_few_points():

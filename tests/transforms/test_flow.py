@@ -64,6 +64,7 @@ def test_bad_input():
         (lambda: flow.begin(x[:1]), ShapeError, "at least 2 points"),
         (lambda: GlowFlow(6, levels=3), ShapeError, "3 levels need 8 channels"),
         (lambda: fit_flow(x, batch_size=1), ShapeError, "batch_size"),
+        (lambda: fit_flow(x, batch_size=2.5), ShapeError, "batch_size"),
     ):
         with pytest.raises(kind, match=match):
             call()
@@ -165,6 +166,14 @@ def test_training_repeats_and_resumes():
     assert again is first
     assert first.bits_per_dimension(x).item() < before
     assert fit_flow(x[:33], epochs=1).begun  # a last batch of one row is left out
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_vectors_come_from_where_no_gradient_is_recorded(mode):
+    x = uneven(40, 4)
+    with mode():
+        trained = fit_flow(x + 0)
+    assert_same(trained(x)[0], fit_flow(x)(x)[0], rtol=0, atol=0)
 
 
 def test_files(tmp_path):

@@ -204,8 +204,12 @@ def test_mean_direction():
     assert not MeanDirection().fit(x).transform(torch.zeros(1, 3)).any()
     line = torch.arange(1.0, 8.0).unsqueeze(-1) * torch.tensor([1.0, 3.0, 7.0])
     assert not MeanDirection().fit_transform(line).any()  # rounding noise is not blown up to length 1
-    with pytest.raises(DegenerateError, match="mean direction"):
-        MeanDirection().fit(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
+    for sides in (2, 3, 7):
+        angles = torch.arange(sides, dtype=torch.float64) * 2 * torch.pi / sides
+        polygon = torch.stack([angles.cos(), angles.sin()], -1)
+        for corners in (polygon, polygon.float()):
+            with pytest.raises(DegenerateError, match="mean direction"):  # nor made a direction of
+                MeanDirection().fit(corners)
 
 
 def test_k_means_is_lloyds():
@@ -263,6 +267,9 @@ def test_base(name):
     assert not masked.transform(x).requires_grad
     with torch.device("meta"):  # stands for a default device "cuda"
         assert_same(TRANSFORMS[name]().fit(x).transform(x), y, rtol=0, atol=0)
+    with torch.inference_mode():
+        fitted = TRANSFORMS[name]().fit(x + 0)
+    check_gradient(fitted.transform, x[:4])
 
 
 @pytest.mark.parametrize("name", AFFINE)
