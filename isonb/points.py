@@ -6,13 +6,13 @@ A cloud is a tensor ``(..., n, d)``: n points as rows. An optional mask ``(..., 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from isonb.checks import check_overflow, check_points, finite, labels_of, tensor_of, validated
+from isonb.checks import check_overflow, check_points, finite, is_whole, labels_of, tensor_of, validated
 from isonb.errors import InputError, ShapeError, fail
 from isonb.numerics.rows import row_count
 
@@ -30,11 +30,11 @@ def chosen_layers(layers: Layers, depth: int) -> list[int]:
     """
     if layers == "all":
         return list(range(1, depth)) or [0]
-    indices = [layers] if isinstance(layers, int) else list(layers)
-    if not indices or any(not isinstance(layer, int) or not -depth <= layer < depth for layer in indices):
+    indices: list[Any] = list(layers) if isinstance(layers, Iterable) else [layers]
+    if not indices or any(not is_whole(layer) or not -depth <= layer < depth for layer in indices):
         fix = 'Layer 0 is the embedding output; "all" means 1..L.'
         fail(ShapeError, f"layers must name some of the {depth} hidden states", f"layers {layers!r}", fix)
-    return indices
+    return [int(layer) for layer in indices]
 
 
 def _first(state: Tensor, mask: Tensor | None) -> Tensor:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from isonb.barcodes.trees import spanning_tree, tree_of_distances
-from isonb.checks import check_overflow, check_values, tensor_of
+from isonb.checks import check_overflow, check_values, is_number, tensor_of
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.distances import edge_lengths, localized, squared_distances
 from isonb.numerics.given_distances import check_cloud, lengths_in
@@ -99,7 +98,7 @@ def metric_input(
 
 
 def _length(threshold: Any) -> float:
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not float(threshold) >= 0:
+    if not is_number(threshold) or not float(threshold) >= 0:
         fail(InputError, "threshold must be a length, at least 0", repr(threshold), "Without one every pair is joined.")
     return float(threshold)
 

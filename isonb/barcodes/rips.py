@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import torch
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from isonb.barcodes.inputs import Metric, MetricInput, metric_input
 from isonb.barcodes.trees import longest_first
-from isonb.checks import validated
+from isonb.checks import is_whole, validated
 from isonb.errors import InputError, fail, missing
 from isonb.numerics.compiled import np
 
@@ -161,10 +160,9 @@ def rips_barcode(
     Persistence(pairing=tensor([[ 0,  3, -1, -1]]), diagram=tensor([[4.5000, inf]]), dimension=1)
     """
     cloud = metric_input(x, None, metric, threshold=threshold, single=True)
-    top: Any = max_dim  # numpy's integers too
-    if isinstance(top, bool) or not isinstance(top, Integral) or int(top) < 0:
+    if not is_whole(max_dim) or max_dim < 0:
         fail(InputError, "max_dim must be a dimension, 0 or more", repr(max_dim), "1 gives components and loops.")
-    result = _barcode(cloud, int(top), keep_infinite, return_generators)
+    result = _barcode(cloud, int(max_dim), keep_infinite, return_generators)
     if return_generators:
         return [Persistence(pairing, torch.stack(bars, -1), k) for k, (bars, pairing) in enumerate(result)]
     return [bars for bars, _ in result]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import check_points, check_values, validated
-from isonb.errors import DegenerateError, InputError, fail
+from isonb.checks import check_points, check_size, check_values, validated
+from isonb.errors import DegenerateError, fail
 from isonb.numerics.rows import Directions, count_nonzero_rows, directions, row_count
 
 _PAIRS = 4096  # sampled pairs looked at together
@@ -53,8 +53,7 @@ def mean_cosine(
     count = count_nonzero_rows(along, 2)
     if n_pairs is None:
         return _pair_mean(_resultant(along).square().sum(-1), count, False)
-    if n_pairs < 1:
-        fail(InputError, "n_pairs must be at least 1", n_pairs, "Leave it out for the exact mean.")
+    n_pairs = check_size(n_pairs, "n_pairs", "Leave it out for the exact mean.")
     return _sampled_mean(along.rows * along.inverse.unsqueeze(-1), along.inverse > 0, n_pairs, generator)
 
 

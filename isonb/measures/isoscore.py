@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import check_points, check_values, validated
+from isonb.checks import check_points, check_values, is_number, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.purity import length_kurtosis, purity, purity_of
 from isonb.numerics.distributed import Group
@@ -205,7 +205,7 @@ def checked_zeta(zeta: float | str) -> float:
     if zeta == "auto":
         fix = "Leave shrinkage_cov out, or pass its weight."
         fail(InputError, "zeta must be a number in [0, 1] where shrinkage_cov is given", repr(zeta), fix)
-    if not isinstance(zeta, (int, float)) or not 0 <= zeta <= 1:
+    if not is_number(zeta) or not 0 <= float(zeta) <= 1:
         fix = "It is the weight of the shrinkage matrix."
         fail(InputError, "zeta must be a number in [0, 1], or 'auto'", repr(zeta), fix)
     return float(zeta)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import check_points, check_values, validated
-from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.checks import check_points, check_size, check_values, is_whole, validated
+from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.measures.neighbors import log_gaps
 from isonb.numerics.nearest import check_k
 from isonb.numerics.queries import nearest_rows
@@ -38,10 +38,9 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 512) ->
     (m, width), (n, d) = queries.shape, corpus.shape
     if width != d:
         fail(ShapeError, f"queries must have the {d} dimensions of the corpus", width, "Take both from one encoder.")
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= n:
+    if not is_whole(k) or not 1 <= k <= n:
         fail(ShapeError, f"k must be an integer from 1 to the {n} rows of the corpus", repr(k), "Lower k.")
-    if chunk < 1:
-        fail(InputError, "chunk must be at least 1", chunk, "It is a number of queries.")
+    k, chunk = int(k), check_size(chunk, "chunk", "It is a number of queries.")
     dtype = torch.promote_types(queries.dtype, corpus.dtype)
     queries, corpus = queries.to(corpus.device, dtype).contiguous(), corpus.to(dtype).contiguous()
     if not m:
@@ -70,7 +69,7 @@ def local_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Te
     0.961797
     """
     x, mask = check_points(x, mask, points=3)
-    check_k(x, k, mask, least=2)
+    k = check_k(x, k, mask, least=2)
     gaps, count = log_gaps(x, k, mask)
     real = torch.ones_like(count, dtype=torch.bool) if mask is None else mask
     flat = real & (gaps <= 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import check_overflow, check_points, check_values, validated
+from isonb.checks import check_overflow, check_points, check_size, check_values, validated
 from isonb.errors import DegenerateError, InputError, fail
 from isonb.measures.pairs import partners
 from isonb.numerics.distances import rows, weighted_rows
@@ -39,8 +39,8 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     ([[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]], [[1, 2], [0, 2], [1, 0], [2, 1]])
     """
     x, mask = check_points(x, mask)
-    check_k(x, k, mask)
-    away, index = neighbours(x, k, mask, chunk)
+    k, size = check_k(x, k, mask), None if chunk is None else check_size(chunk, "chunk", "It is a number of rows.")
+    away, index = neighbours(x, k, mask, size)
     return check_overflow(away, "distances"), index
 
 
@@ -132,7 +132,7 @@ def _mean_norm(x: Tensor, mask: Tensor | None) -> Tensor:
 def _slope(ratio: Tensor, usable: Tensor, before: Tensor, share: float) -> tuple[Tensor, Tensor]:
     """Slope over the smallest ``share`` of the usable ratios, ranked after ``before`` others; and how many it used."""
     count = usable.sum(-1)
-    n_used = (precise(count.float()) * share).floor().long()
+    n_used = (precise(count) * share).floor().long()
     n_used = torch.where(before + n_used < before + count, n_used, count - 1).clamp_min(0)
     ordered = torch.where(usable, ratio, torch.inf).sort(-1).values
     rank = torch.arange(1, ratio.shape[-1] + 1, device=ratio.device)
@@ -184,7 +184,7 @@ def log_gaps_of(x: Tensor, away: Tensor) -> tuple[Tensor, Tensor]:
 
 def _maximum_likelihood(x: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, int]:
     """The dimension and that of the space."""
-    check_k(x, k, mask, least=2)
+    k = check_k(x, k, mask, least=2)
     return dimension_of_gaps(x, *log_gaps(x, k, mask)), x.shape[-1]
 
 
@@ -252,7 +252,7 @@ def lsds(
         fail(InputError, 'mode must be "paper" or "code"', repr(mode), "They differ in weights and aggregation.")
     x, y, mask = partners(x, y, mask, 2)
     x, y, itself = unit_rows(x), unit_rows(y), int(mode == "code")
-    check_k(x, k, mask, itself=itself, least=1 + itself)
+    k = check_k(x, k, mask, itself=itself, least=1 + itself)
     if not t > 0:
         fail(InputError, "t must be positive", t, "It is the squared width of the weights.")
     away, index = neighbours(x.detach() if itself else x, k - itself, mask)

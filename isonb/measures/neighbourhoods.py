@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import check_overflow, check_points, validated
+from isonb.checks import check_overflow, check_points, is_whole, mask_of, validated
 from isonb.errors import ShapeError, fail, needs
 from isonb.measures.neighbors import dimension_of_gaps, log_gaps_of, two_nn_of
 from isonb.numerics.nearest import SPARE, Search, check_k, neighbours, squared_gaps
@@ -42,7 +42,7 @@ class Neighbours:
     @torch.no_grad()
     def __init__(self, x: Tensor, k: int = 12, *, approximate: bool = False) -> None:
         x, _ = check_points(x, single=True)
-        check_k(x, k, None)
+        k = check_k(x, k, None)
         self.x = x.detach()
         if approximate:
             away, self.indices, self.recall = _proposed(self.x, k)
@@ -53,40 +53,43 @@ class Neighbours:
     @validated
     def within(self, part: Tensor | None = None, k: int | None = None) -> Tensor:
         """Distances (m, k) of the m points that the mask ``part`` (n,) leaves, to their k nearest among them."""
-        return self._within(part, k)
+        return self._within(mask_of(self.x, part), k)
 
     @torch.no_grad()
     def _within(self, part: Tensor | None, k: int | None) -> Tensor:
-        k = self.distances.shape[1] if k is None else k
+        inner = self.x if part is None else self.x[part]
+        k = check_k(inner, self.distances.shape[1] if k is None else k, None)
         if part is None:
             known = k <= self.distances.shape[1]
-            return self.distances[:, :k] if known else check_overflow(neighbours(self.x, k)[0], "distances")
-        if k >= int(part.sum()):
-            fail(ShapeError, f"k must be below the {int(part.sum())} points of the part", k, "Pass a smaller k.")
+            return self.distances[:, :k] if known else check_overflow(neighbours(inner, k)[0], "distances")
         away, inside = self.distances[part], part[self.indices[part]]
         place = (~inside).to(torch.uint8).argsort(dim=1, stable=True)[:, :k]
         few = (inside.sum(1) < k).nonzero().flatten()
         result = away.gather(1, place) if place.shape[1] == k else away.new_empty(len(away), k)
         if len(few):
-            inner = self.x[part]
             search = Search(inner.unsqueeze(0), None)
-            square = search(k, few, torch.arange(len(inner), device=inner.device))[1][0]
-            result[few] = (square.sqrt() if search.unit is None else square.sqrt() * search.unit.squeeze()).to(result)
+            square = search(k, few, torch.arange(len(inner), device=inner.device))[1]
+            result[few] = search.lengths(square)[0].to(result)
         return result
 
     @validated
     def two_nn(self, part: Tensor | None = None, discard: float = 0.1) -> Tensor:
         """:func:`isonb.two_nn` of all points, or of a part."""
+        part = mask_of(self.x, part)
         return two_nn_of(self.x if part is None else self.x[part], self._within(part, 2), discard)
 
     @validated
     def mle_dimension(self, part: Tensor | None = None, k: int | None = None) -> Tensor:
         """:func:`isonb.mle_dimension` of all points, or of a part; k as many as were searched for by default."""
+        part = mask_of(self.x, part)
         x = self.x if part is None else self.x[part]
         return dimension_of_gaps(x, *log_gaps_of(x, self._within(part, k)))
 
     def occurrences(self, k: int | None = None) -> Tensor:
-        """How often each point is among the k nearest of the others (n,): those of hubs are many."""
+        """How often each point is among the k nearest, of those found, of the others (n,): those of hubs are many."""
+        most = self.indices.shape[1]
+        if k is not None and not (is_whole(k) and 1 <= k <= most):
+            fail(ShapeError, f"k must be an integer from 1 to the {most} neighbours found", repr(k), "Search for more.")
         return torch.bincount(self.indices[:, :k].flatten(), minlength=len(self.x))
 
 
@@ -108,4 +111,4 @@ def _proposed(x: Tensor, k: int) -> tuple[Tensor, Tensor, float]:
     recall = (square[few] <= farthest).double().mean().item()
     if len(missing := square[:, -1].isinf().nonzero().flatten()):  # fewer than k were proposed
         index[missing], square[missing] = (part[0] for part in search(k, missing))
-    return (square.sqrt() if search.unit is None else square.sqrt() * search.unit.squeeze()).to(x), index, recall
+    return search.lengths(square.unsqueeze(0))[0].to(x), index, recall

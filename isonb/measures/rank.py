@@ -8,7 +8,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from isonb.checks import check_values, validated
+from isonb.checks import check_values, is_number, validated
 from isonb.errors import DegenerateError, FitWarning, InputError, ShapeError, fail
 from isonb.measures.spectrum import shares_of
 
@@ -48,7 +48,7 @@ def effective_rank(
     >>> [round(effective_rank(x, order).item(), 6) for order in (0.5, 1, 2, math.inf)]
     [1.856273, 1.738592, 1.578786, 1.318806]
     """
-    if isinstance(order, bool) or not isinstance(order, int | float) or not order > 0:
+    if not is_number(order) or not order > 0:
         fail(InputError, "order must be a positive number", repr(order), "1 is RankMe's, math.inf allowed.")
     power = 2 if squared else 1
     return effective_number(shares_of(x, center, mask, power), float(order), power)

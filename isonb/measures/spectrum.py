@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.checks import check_overflow, check_points, check_values, mask_of, nonnegative, validated
+from isonb.checks import check_overflow, check_points, check_values, is_whole, mask_of, nonnegative, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import size_of, unit_sized
@@ -34,9 +34,9 @@ def shares_of(x: Tensor, center: bool, mask: Tensor | None, power: int = 2) -> T
 
 
 def _leading(shares: Tensor, k: int) -> Tensor:
-    if not isinstance(k, int) or not 1 <= k <= shares.shape[-1]:
+    if not is_whole(k) or not 1 <= k <= shares.shape[-1]:
         fix = "A cloud has min(n, d) singular values."
-        fail(ShapeError, f"k must be between 1 and {shares.shape[-1]}", k, fix)
+        fail(ShapeError, f"k must be between 1 and {shares.shape[-1]}", repr(k), fix)
     return shares[..., :k]
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from isonb.checks import check_overflow, check_points, check_values, validated
+from isonb.checks import check_overflow, check_points, check_size, check_values, validated
 from isonb.errors import InputError, fail
 from isonb.numerics.distances import error_bound
 from isonb.numerics.products import gram
@@ -47,8 +47,7 @@ def rbf_uniformity(
     x, mask = check_points(x, mask, look=not normalize)
     if not (t > 0 and math.isfinite(t)):
         fail(InputError, "t must be positive and finite", t, "0.5 is the default.")
-    if chunk < 1:
-        fail(InputError, "chunk must be at least 1", chunk, "It is a number of rows.")
+    chunk = check_size(chunk, "chunk", "It is a number of rows.")
     if normalize:
         along = directions(x)
         x, inverse = along.rows, along.inverse.detach()

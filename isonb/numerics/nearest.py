@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.checks import check_values
+from isonb.checks import check_values, is_whole
 from isonb.errors import ShapeError, fail
 from isonb.numerics import compiled_nearest
 from isonb.numerics.compiled import can_compile
@@ -31,13 +31,14 @@ ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk
 STRIP = 256  # rows of a cloud on the CPU that are multiplied by those after them at a time
 
 
-def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: int = 0) -> None:
-    """``least <= k``, and every cloud has k neighbours a point (the point ``itself`` among them or not)."""
+def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: int = 0) -> int:
+    """Return k: ``least <= k``, and every cloud has k neighbours a point (the point ``itself`` among them or not)."""
     readable = mask is not None and mask.numel() and check_values(x)
     most = (int(mask.sum(-1).min()) if mask is not None and readable else x.shape[-2]) - 1 + itself
-    if isinstance(k, bool) or not isinstance(k, int) or not least <= k <= most:
+    if not is_whole(k) or not least <= k <= most:
         expected = f"k must be an integer from {least} to {most}, the neighbours a point of this cloud has"
         fail(ShapeError, expected, repr(k), "Pass a smaller k or more points.")
+    return int(k)
 
 
 def neighbours(
@@ -52,7 +53,7 @@ def neighbours(
     with torch.no_grad():
         search = Search(clouds, real, rough=rough)
         index, square = search(k, chunk=chunk)
-        lengths = square.sqrt_() if search.unit is None else square.sqrt_().mul_(search.unit)
+        lengths = search.lengths(square)
         if real is not None:
             index, lengths = torch.where(real.unsqueeze(-1), index, -1), torch.where(real.unsqueeze(-1), lengths, 0.0)
         index, lengths = (part.view(*x.shape[:-1], k) for part in (index, lengths.to(x.dtype)))
@@ -149,6 +150,10 @@ class Search:
                 result = self._among_all(slice(c, c + 1), rows_[again], labels, k)
                 index[c, again], square[c, again] = result[0][0], result[1][0]
         return index, square
+
+    def lengths(self, square: Tensor) -> Tensor:
+        """Distances (b, m, k) of the points from squared ones, which they replace."""
+        return square.sqrt_() if self.unit is None else square.sqrt_().mul_(self.unit)
 
     def _among_all(self, clouds: slice, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """From all differences."""

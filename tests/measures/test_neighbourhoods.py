@@ -37,7 +37,14 @@ def test_a_star_is_a_hub():
 
 def test_bad_parts():
     near = Neighbours(normal(20, 3), 4)
-    check_rejects(near.within, ShapeError, "k must be below the 2 points", torch.arange(20) < 2, 2)
+    check_rejects(near.within, ShapeError, "k must be an integer from 1 to 1", torch.arange(20) < 2, 2)
+    for reading in (near.within, near.two_nn, near.mle_dimension):
+        check_rejects(reading, ShapeError, "mask must have one entry a row", torch.arange(3))
+        zeros_and_ones = torch.arange(20) % 3
+        assert torch.equal(reading(zeros_and_ones.clamp(max=1)), reading(zeros_and_ones > 0))
+    for k in (0, 5, 2.0):
+        with pytest.raises(ShapeError, match="k must be an integer from 1 to the 4 neighbours found"):
+            near.occurrences(k)
     check_rejects(Neighbours, ShapeError, "k must be an integer from 1 to 19", normal(20, 3), 20)
     check_rejects(Neighbours, DegenerateError, "x must be finite", normal(20, 3) / 0)
 

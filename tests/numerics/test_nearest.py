@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,11 +16,14 @@ from scipy.spatial.distance import cdist
 from support import assert_same, check_rejects, nasty, normal
 from torch import Tensor
 
-from isonb.errors import ShapeError
-from isonb.measures.neighbors import knn, lsds, mle_dimension
+from isonb import anisotropy, effective_rank, isoscore_star, knn, knn_queries, local_dimension, lsds, mle_dimension
+from isonb.errors import InputError, ShapeError
+from isonb.measures.neighbourhoods import Neighbours
+from isonb.measures.uniformity import rbf_uniformity
 from isonb.numerics import nearest
 from isonb.numerics.compiled import can_compile
 from isonb.numerics.products import add_upper_gram, gram
+from isonb.points import chosen_layers
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("normal", "grid", "copies", "offset", "clusters", "far point")
@@ -140,6 +144,33 @@ def test_k_out_of_range(k):
         check_rejects(function, ShapeError, f"k must be an integer from {low} to 5", *inputs, k)
     mask = torch.tensor([1, 1, 1, 0, 1, 0])
     check_rejects(knn, ShapeError, "k must be an integer from 1 to 3", x, 4, mask=mask)
+
+
+@pytest.mark.parametrize("chunk", [0, -1, 2.0, True])
+def test_a_chunk_is_a_number_of_rows(chunk):
+    x = normal(6, 2)
+    for function, inputs in ((knn, (x, 1)), (knn_queries, (x, x, 1)), (rbf_uniformity, (x,))):
+        check_rejects(function, InputError, "chunk must be at least 1", *inputs, chunk=chunk)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8])
+def test_numbers_of_numpy_are_numbers(dtype):
+    x, three, one = normal(20, 6), dtype(3), dtype(1)
+    for of in (
+        lambda k: knn(x, k)[1],
+        lambda k: knn_queries(x, x, k)[1],
+        lambda k: lsds(x, x, k),
+        lambda k: mle_dimension(x, k),
+        lambda k: local_dimension(x, k),
+        lambda k: anisotropy(x, k),
+        lambda k: Neighbours(x, k).occurrences(k),
+        lambda k: rbf_uniformity(x, chunk=k),
+        lambda k: effective_rank(x, k),
+        lambda k: chosen_layers((k, k), 4),
+    ):
+        assert_same(torch.as_tensor(of(three)), torch.as_tensor(of(3)), rtol=0, atol=0)
+    assert chosen_layers(one, 4) == [1]
+    assert_same(isoscore_star(x, np.float32(0.5)), isoscore_star(x, 0.5), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (384, 128), (401, 130), (2, 450, 140), (0, 400, 128), (12, 66, 700)])
