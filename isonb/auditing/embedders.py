@@ -162,7 +162,7 @@ class TokenEmbedder(Embedder):
 
     def fitting(self, sentences: TokenizedSentences, size: int) -> int:
         """How many sentences, ``size`` at most, may pass together: as many as memory allows."""
-        most = min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1)))
+        most: int = min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1)))
         return max(1, min(size, most // max(map(len, sentences.ids))))
 
     def _pooled(self, texts: Sequence[str], size: int, layers: slice) -> Tensor:
