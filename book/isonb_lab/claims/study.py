@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -313,33 +314,49 @@ class Study:
         return verdicts.judge_prediction(prediction, evidence, cells, untestable)
 
     def _suites_of(self, prediction: Prediction) -> Sequence[str]:
-        """The suites of a prediction; where other encoders ran than those that it names, those of the same tasks."""
-        named = prediction.on or self.suites
-        if not prediction.on or set(named) & set(self.suites):
-            return named
-        tasks = {name.partition(" (")[0] for name in named}
-        return [suite for suite in self.suites if suite.partition(" (")[0] in tasks] or named
+        """The suites of a prediction: each that it names, with whatever setting stands behind it.
+
+        Where another encoder ran than the one that is named, the suites of the same task.
+        """
+        if not prediction.on:
+            return self.suites
+        chosen: list[str] = []
+        for name in prediction.on:
+            same = [suite for suite in self.suites if suite == name or suite.startswith(f"{name}, ")]
+            task = name.partition(" (")[0]
+            chosen += same or [suite for suite in self.suites if re.split(r" \(|, ", suite)[0] == task] or [name]
+        return list(dict.fromkeys(chosen))
 
     def _untestable(self, prediction: Prediction, cell: str) -> JudgedCell | None:
-        """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting."""
+        """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting.
+
+        A method that was tuned may have none; the setting of a treatment is given, and wasn't among what was tried.
+        """
         if not prediction.trained:
             return None
         suite = self.suite_of(cell)
-        if broken := [arm for arm in prediction.arms if (arm, suite) in self.no_setting]:
+        tuned = () if prediction.treatment else prediction.arms
+        if broken := [arm for arm in tuned if (arm, suite) in self.no_setting]:
             return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
         why = self.unlearned(suite) or self._untaught(prediction, suite)
         return JudgedCell(cell, verdicts.NOT_TESTABLE, why) if why else None
 
     def _untaught(self, prediction: Prediction, suite: str) -> Reason | None:
-        """Why a prediction with a treatment decides nothing on a suite: plain training, as the treated runs were
-        trained, ended at the majority baseline in half of its runs or more. Runs of another recipe may have learned.
+        """Why a prediction with a treatment decides nothing on a suite: the treated runs, or plain ones that were
+        trained as they were, ended at the majority baseline in half of their number or more. Runs of another recipe
+        may have learned.
         """
         if prediction.treatment is None:
             return None
         here = self.runs[self.runs["suite"] == suite]
-        alike = trained_alike({run: self.settings[run] for run in here["run_id"]}, prediction.treatment)
-        runs = here[here["run_id"].isin(alike)]
-        return Reason.UNTAUGHT if len(runs) and at_baseline(runs).mean() >= 0.5 else None
+        settings = {run: self.settings[run] for run in here["run_id"]}
+        treated = [run for run, _ in treated_runs(settings, prediction.treatment)]
+        plain = trained_alike(settings, prediction.treatment)
+        for reason, ids in ((Reason.UNTAUGHT, plain), (Reason.COLLAPSED, treated)):
+            runs = here[here["run_id"].isin(ids)]
+            if len(runs) and at_baseline(runs).mean() >= 0.5:
+                return reason
+        return None
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame

@@ -39,7 +39,7 @@ def with_setting(judgement: Judgement) -> str:
 def _named(claim: Claim) -> str:
     """A claim's number or name, and what it says: "3. It gains", "late: A late penalty gains"."""
     name, text = str(claim.number), f"{claim.statement}{ASIDE[claim.kind]}"
-    return f"{name}: {text}" if name.isalpha() else f"{name}. {text}"
+    return f"{name}. {text}" if name[-1].isdigit() else f"{name}: {text}"
 
 
 def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[str, Any]]:

@@ -51,7 +51,9 @@ class Treated:
                 pairs.append((run, other, settings))
         if not pairs:
             return {}
-        names = _names([settings for _, _, settings in pairs], self.treatment.varied)
+        rows = [settings for _, _, settings in pairs]
+        names = _names(rows, self.treatment.varied)
+        names = distinguished(names, list(map(options, rows)), names)  # what the paper leaves open may differ
         results = {}
         for detail, value in by_detail(self.value).items():
             numbers = _numbers(study, value, [run for run, _, _ in pairs] + [other for _, other, _ in pairs if other])

@@ -28,11 +28,13 @@ class Treatment:
         tasks: on which the paper has it.
         settings: by column the values that the paper has: ``{"method.weight": (-5, -3, -1), "head": ("linear",)}``.
             What the paper leaves open isn't among them.
+        by_model: more values by encoder and column, where a value means another thing in each: its last layer, say.
     """
 
     method: str
     tasks: tuple[str, ...]
     settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
+    by_model: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict, hash=False)
 
     def differences(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a run that aren't the paper's, by column; the task aside.
@@ -41,7 +43,11 @@ class Treatment:
         >>> istar.differences({"task": "sst5", "method.name": "istar", "method.weight": -0.1})
         {'method.weight': -0.1}
         """
-        allowed = {column: {canonical(value) for value in values} for column, values in self.settings.items()}
+        more = self.by_model.get(str(settings.get("model")), {})
+        allowed = {
+            column: {canonical(value) for value in (*values, *more.get(column, ()))}
+            for column, values in self.settings.items()
+        }
         return {
             column: settings.get(column) for column in allowed if canonical(settings.get(column)) not in allowed[column]
         }
@@ -54,4 +60,6 @@ class Treatment:
     @property
     def varied(self) -> tuple[str, ...]:
         """The settings of the method of which the paper has several values: they tell one cell from another."""
-        return tuple(c for c, values in self.settings.items() if c.startswith("method.") and len(values) > 1)
+        by_model = {column for more in self.by_model.values() for column in more}
+        several = {column for column, values in self.settings.items() if len(values) > 1} | by_model
+        return tuple(column for column in self.settings if column.startswith("method.") and column in several)

@@ -40,6 +40,9 @@ SHRINK_TASKS, SHRINK_TRAINING = ("cola", "mrpc"), {"batch_size": (64,), "epochs"
 SOFTDECAY_TASKS, ISOLAYER_TASKS = ("cola", "sst2", "sst2_joint", "mrpc", "qnli", "rte"), ("rte", "cola", "mrpc")
 
 
+LAST_LAYER = {"tiny": 4, "minilm": 6}  # whose runs name a layer by its number; -1 is the last of any encoder
+
+
 def istar_at(weights: Sequence[float], tasks: Sequence[str] = GLUE, **method: Sequence[Any]) -> Treatment:
     """I-STAR as released (padding counts) at weights of its paper, on all layers and with zeta 0.2 unless told."""
     options = {"zeta": (0.2,), "layers": ("all",), "unbiased": (False,), "include_pads": (True,), **method}

@@ -139,6 +139,7 @@ def _of(axis: Axis) -> int:
 def _count(axis: Axis, series: pd.DataFrame, runs: pd.DataFrame) -> int:
     if axis.name == "points":
         logged = series[(series["name"] == axis.column) & series["run_id"].isin(runs["run_id"])]
+        logged = logged[logged["step"] > 0] if axis.of_encoder else logged  # what goes into the first layer is none
         points = logged.groupby("run_id")["step"].nunique()
         return 0 if points.empty else min(int(points.median()), _of(axis))
     if axis.column not in runs:

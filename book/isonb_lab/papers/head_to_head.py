@@ -21,6 +21,7 @@ from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
+from isonb_lab.claims.treatment import canonical
 from isonb_lab.claims.verdicts import FEWEST, Change, Claim, Evidence, Prediction, tail
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
@@ -76,10 +77,11 @@ OTHERS = ("head_to_head_float32", "head_to_head_xeon")
 
 
 def arm_of(settings: Settings) -> str | None:
-    """The method; I-STAR is two, by the sign of lambda, and a third on the last layer alone."""
+    """The method; I-STAR is two, by the sign of lambda, and a third on the last layer alone; on another it is none."""
     if settings.get("method.name") == "istar":
-        every = settings.get("method.layers", "all") == "all"
-        return LAST if not every else LOWER if float(settings["method.weight"]) < 0 else RAISE
+        layers = canonical(settings.get("method.layers", "all"))
+        signed = LOWER if float(settings["method.weight"]) < 0 else RAISE
+        return {"all": signed, canonical(-1): LAST}.get(layers)
     return NAMES.get(settings.get("method.name", "none"))
 
 
@@ -246,7 +248,10 @@ OWN_GAINS = (  # of the three papers whose claim is that more is better, at thei
     treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, expected_effect=arms.SOFTDECAY_GAIN),
     treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, expected_effect=arms.ISOLAYER_GAIN),
 )
-ON_LAST = arms.istar_at(arms.ISTAR_LOWER, layers=(-1, 4))  # the last of the four layers of tiny
+ON_LAST = replace(
+    arms.istar_at(arms.ISTAR_LOWER, layers=(-1,)),
+    by_model={model: {"method.layers": (layer,)} for model, layer in arms.LAST_LAYER.items()},
+)
 LAST_ALONE = istar.SINGLES[-1]
 WHOLE = {  # of the watched rows' [CLS] vectors at the last validations
     "IsoScore within classes": tail("step.validation.cls.isoscore_class_centered"),
@@ -275,7 +280,6 @@ CLAIMS = (
                 "less",
                 value=istar.ISOTROPY,
                 margin=ALIKE,
-                arms=(LOWER,),
             ),
             istar.GAIN,
             istar.HARM,
@@ -371,11 +375,8 @@ CLAIMS = (
                 "equal",
                 base=istar.LOWERED,
                 margin=ALIKE,
-                arms=(LAST,),
             ),
-            treated(
-                f"{istar.ALL_TOKENS}, last layer alone less none", ON_LAST, "less", value=istar.ISOTROPY, arms=(LAST,)
-            ),
+            treated(f"{istar.ALL_TOKENS}, last layer alone less none", ON_LAST, "less", value=istar.ISOTROPY),
         ),
     ),
 )

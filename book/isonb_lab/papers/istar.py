@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import Any
 
 import pandas as pd
 from scipy import stats as scipy_stats
@@ -245,10 +244,8 @@ CORRELATED = arms.istar_at((*arms.ISTAR_LOWER, 0.5, *arms.ISTAR_RAISE), ("rte", 
 WEIGHT = "the task or the weight"
 # What claims 14 and 15 take for granted: without a gain there is none to lose.
 DOWN, UP = "λ of -5, -3, -1", "λ of 1, 3, 5"
-LOWER_ARM: dict[str, Any] = {"depends": WEIGHT, "arms": (arms.LOWER,)}
-GAIN = arms.treated(f"score, {DOWN} less none", LOWERED, expected_effect=arms.ISTAR_GAIN, **LOWER_ARM)
-RAISE_ARM: dict[str, Any] = {"depends": WEIGHT, "arms": (arms.RAISE,)}
-HARM = arms.treated(f"score, {UP} less none", RAISED, "less", expected_effect=arms.ISTAR_GAIN, **RAISE_ARM)
+GAIN = arms.treated(f"score, {DOWN} less none", LOWERED, expected_effect=arms.ISTAR_GAIN, depends=WEIGHT)
+HARM = arms.treated(f"score, {UP} less none", RAISED, "less", expected_effect=arms.ISTAR_GAIN, depends=WEIGHT)
 NO_GAIN = "It takes a gain of λ < 0 for granted. With ζ = 1 the loss has no gradient: that is plain training."
 CLAIMS = (
     claim(
@@ -277,9 +274,7 @@ CLAIMS = (
         arms.scored(WEAK_DOWN, WEAK_UP, runs_of=""),
         GAIN,
         HARM,
-        arms.treated(
-            f"score, mean of {DOWN} less mean of {UP}", LOWERED, evidence=_both_signs, arms=(arms.LOWER, arms.RAISE)
-        ),
+        arms.treated(f"score, mean of {DOWN} less mean of {UP}", LOWERED, evidence=_both_signs),
         remark="In the head to head each sign has the strength that its tuning chose.",
     ),
     claim(
@@ -323,8 +318,8 @@ CLAIMS = (
                 (WEAK_UP, "greater", ""),
             )
         ),
-        arms.treated(f"TwoNN, {DOWN} less none", LOWERED, "less", value=CLS_TWO_NN, **LOWER_ARM),
-        arms.treated(f"TwoNN, {UP} less none", RAISED, value=CLS_TWO_NN, **RAISE_ARM),
+        arms.treated(f"TwoNN, {DOWN} less none", LOWERED, "less", value=CLS_TWO_NN, depends=WEIGHT),
+        arms.treated(f"TwoNN, {UP} less none", RAISED, value=CLS_TWO_NN, depends=WEIGHT),
     ),
     claim(
         13,
@@ -368,7 +363,7 @@ CLAIMS = (
             "less",
             base=LOWERED,
             expected_effect=arms.ISTAR_GAIN,
-            **LOWER_ARM,
+            depends=WEIGHT,
         ),
         remark=NO_GAIN,
         premise=(GAIN,),
@@ -383,7 +378,6 @@ CLAIMS = (
             base=LOWERED,
             expected_effect=arms.ISTAR_GAIN,
             depends="the task or the layer",
-            arms=(arms.LOWER,),
         ),
         remark=NO_GAIN,
         premise=(GAIN,),

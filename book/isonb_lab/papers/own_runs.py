@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +33,8 @@ def study_of_runs(
     """The study of a design on the runs of a folder, each of which counts as planned.
 
     An arm that the design knows has its name there; another has the name of its method and the options that aren't at
-    their default. Runs of one arm, suite and seed that differ in an option get it behind the arm's name, and runs of
-    one suite that differ in how they were trained get that behind the suite's: they aren't compared.
+    their default. Runs of one arm and suite that differ in an option get it behind the arm's name, and runs of one
+    suite that differ in how they were trained get that behind the suite's: they aren't compared.
 
     Args:
         design: what the study compares.
@@ -98,21 +97,23 @@ def _suites(design: Design, settings: Sequence[Settings]) -> list[str]:
 
 
 def _arms(names: Sequence[str], settings: Sequence[Settings], suites: Sequence[str]) -> list[str]:
-    """The arm of each run; of several settings of one arm, suite and seed with the options in which they differ."""
-    places = list(zip(suites, names, strict=True))
-    seeds = Counter((*place, setting.get("seed")) for place, setting in zip(places, settings, strict=True))
-    several = {seed[:2] for seed, count in seeds.items() if count > 1}
-    methods = [options(setting) if at in several else {} for at, setting in zip(places, settings, strict=True)]
-    return distinguished(names, methods, places)
+    """The arm of each run; of several settings of one arm and suite with the options in which they differ."""
+    methods = [_defaults(str(setting.get("method.name"))) | options(setting) for setting in settings]
+    return distinguished(names, methods, list(zip(suites, names, strict=True)))
 
 
 def _in_words(settings: Settings) -> str:
     """A method and its options that aren't at their default: "entropy, weight 0.5"."""
     name = str(settings["method.name"])
-    usual: dict[str, Any] = {}
-    with contextlib.suppress(InputError):  # a method that isn't installed here has all its options in its name
-        usual = {f"method.{option}": value for option, value in resolved(method_from(name)).items()}
+    usual = _defaults(name) | {"method.name": name}
     method = sorted(options(settings).items())
-    usual["method.name"] = name
     others = [(column, value) for column, value in method if canonical(value) != canonical(usual.get(column))]
     return ", ".join([name, *(in_short(column, value) for column, value in others)])
+
+
+@functools.cache
+def _defaults(method: str) -> dict[str, Any]:
+    """The options of a method at their defaults, by column; none of a method that isn't installed here."""
+    with contextlib.suppress(InputError):
+        return {f"method.{option}": value for option, value in resolved(method_from(method)).items()}
+    return {}

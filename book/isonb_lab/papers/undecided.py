@@ -31,7 +31,7 @@ OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 ELSEWHERE = (OBSERVED, NOT_OBSERVED, UNTESTED)  # judged by no run at the paper's setting
 ARMS = 2  # whose difference is read
 MOST = 1000  # replicates; a mean that would need more is as good as on the border
-REPLICATES = {"student": "seeds", "random effects": "tasks"}  # what a mean is taken over
+REPLICATES = {"student": "seeds", "expanded": "seeds", "random effects": "tasks"}  # what a mean is taken over
 
 
 def distance(prediction: Prediction, mean: Interval) -> float:

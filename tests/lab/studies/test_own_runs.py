@@ -46,6 +46,43 @@ def test_runs_that_were_trained_differently_are_not_compared(tmp_path):
     assert sorted(suite.endswith("learning rate 0.5") for suite in suites) == [False, True]
 
 
+def test_settings_of_a_method_are_not_mixed_though_they_have_other_seeds(tmp_path):
+    """A gain of 0.06 at one weight and of 0.02 at another, with three seeds each, are two arms."""
+    weak, strong = (("istar", ("weight", weight)) for weight in (-0.1, -5))
+    own_runs.write(tmp_path, tasks=["sst2"], methods={"none": 0, weak: 6})
+    own_runs.write(tmp_path, tasks=["sst2"], methods={"none": 0, strong: 2}, seeds=range(3, 6))
+    duel = load_study("head_to_head", runs=tmp_path)
+    gains = {arm: duel.paired("score", arm)[["n", "mean"]].values.tolist() for arm in head_to_head.methods_of(duel)}
+    assert gains == {
+        "I-STAR (lower), weight -0.1": [[3, pytest.approx(0.064, abs=0.005)]],
+        "I-STAR (lower), weight -5": [[3, pytest.approx(0.036, abs=0.02)]],
+    }
+
+
+def test_one_layer_that_is_not_the_last_is_no_arm_of_the_last_layer(tmp_path):
+    first = ("istar", ("weight", -1), ("layers", 1))
+    own_runs.write(tmp_path, tasks=["sst2"], methods={"none": 0, first: 2})
+    duel = load_study("head_to_head", runs=tmp_path)
+    assert set(duel.arms) == {"none", "istar, layers 1"}
+
+
+def test_a_claim_about_named_tasks_finds_them_whatever_stands_behind_the_name(tmp_path):
+    """Of minilm with two rates, and of another encoder on a task that minilm didn't run."""
+    methods = {"none": 0, "entropy": 3}
+    own_runs.write(tmp_path, tasks=["sst2"], model="minilm", methods=methods)
+    for path in (tmp_path / "records").glob("*.json"):
+        record = read_record(path)
+        other = record.config | {"learning_rate": 0.5}
+        write_record(tmp_path / "records", replace(record, config=other, named=""))
+    own_runs.write(tmp_path, tasks=["mrpc"], methods=methods)
+    duel = load_study("head_to_head", runs=tmp_path)
+    rates = sorted(suite for suite in duel.suites if suite.startswith("SST-2"))
+    assert [suite.partition(", ")[0] for suite in rates] == ["SST-2", "SST-2"]
+    (rise,) = (v for v in duel.verdicts() if v.claim.number == "C1 up")
+    score = next(part for part in rise.predictions if part.prediction.what == "score, entropy less none")
+    assert {cell.name for cell in score.cells if cell.n == 3} == {*rates, f"MRPC ({own_runs.BERT})"}
+
+
 def test_claims_are_judged_on_these_runs(study):
     (ninth,) = (verdict.label for verdict in study.verdicts() if verdict.claim.number == 9)
     assert ninth == "contradicted"  # as made: the score rises with isotropy among the paper's weights on RTE

@@ -1,5 +1,6 @@
 """Runs found by their settings, and what runs at another setting than a claim's say of it."""
 
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -67,6 +68,20 @@ def test_weights_of_the_paper_and_what_it_leaves_open_are_cells_of_their_own():
     two = [istar(1, 0.75, method__include_pads=pads) for pads in (True, False)]
     names = {name for name, _ in pairs(run(1, 0.5), *two)}
     assert names == {"SST-2 (tiny), padding counted", "SST-2 (tiny), padding left out"}
+
+
+def test_what_the_paper_leaves_open_of_a_method_is_never_mixed():
+    """Two directions at one weight and seed: neither run takes the other's place."""
+    two = [istar(1, 0.5 + gain, method__direction=name) for name, gain in (("own", 0.25), ("random", -0.25))]
+    result = pairs(run(1, 0.5), *two)
+    assert result == {("SST-2 (tiny), direction own", 1): 0.25, ("SST-2 (tiny), direction random", 1): -0.25}
+
+
+def test_a_last_layer_has_the_number_that_its_encoder_gives_it():
+    last = replace(ISTAR, settings={"method.layers": (-1,)}, by_model={"tiny": {"method.layers": (4,)}})
+    here = istar(1, 0.75, layers=4)
+    assert [last.has(here), last.has(here | {"model": "minilm"}), last.has(here | {"method.layers": -1.0})] == [1, 0, 1]
+    assert last.varied == ("method.layers",)
 
 
 def test_a_variant_is_compared_with_the_same_method_where_all_else_is_equal():

@@ -74,6 +74,12 @@ def test_what_another_encoder_would_change_is_no_lack():
     assert not coverage.is_whole([*results, coverage.Counted(Axis("tasks", ("a", "b"), "task"), 1, 2, 2)])
 
 
+def test_the_input_of_the_first_layer_is_no_layer():
+    """Runs of the page have the steps 0 to 3: three layers above the embeddings."""
+    layers = Axis("points", (12,), "layer.end.x", "layers", of_encoder=True)
+    assert count(layers) == (3, 3, 12, "layers 3 of 12")
+
+
 def test_points_are_those_of_a_line():
     assert count(Axis("points", (12,), "layer.end.x", "layers")) == (4, 4, 12, "layers 4 of 12")
     assert count(Axis("points", (3,), "layer.end.x"))[:3] == (3, 3, 3)

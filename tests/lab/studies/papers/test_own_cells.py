@@ -98,6 +98,53 @@ def test_a_task_that_plain_training_of_the_same_recipe_has_not_learned_decides_n
     assert {cells[name].outcome for name in ("MRPC", "RTE")} == {SUPPORTED}
 
 
+def judged_on_cola(folder, name, number, changed):
+    """The judgement of a claim by I-STAR's runs on CoLA alone; ``changed``: metrics by a run's configuration."""
+    for run in load_grid("own_cells_minilm", "full"):
+        if run.config["seed"] in SEEDS and run.config["task"] == "cola" and run.config["schedule"] == "constant":
+            record = made_up(run.config)
+            record.metrics.update(changed(run.config))
+            write_record(folder / "records", record)
+    publish(folder / "records", folder, "own_cells_minilm", series=trained_runs.SERIES)
+    claims = tuple(claim for claim in DESIGNS[name].claims if claim.number == number)
+    (verdict,) = load_study(replace(DESIGNS[name], claims=claims), folder=folder).verdicts()
+    return verdict
+
+
+def lowered(config):
+    """The scores of runs with I-STAR at -1: 0.02 above plain training on all layers, 0.03 below on the last one."""
+    gain = {"all": 0.02, "6": -0.03}.get(str(config["method"].get("layers")), 0.0)
+    return {"matthews": 0.5 + gain + 0.001 * config["seed"] ** (1 + (gain > 0))}
+
+
+def test_a_setting_that_a_tuning_tried_in_vain_counts_where_it_is_the_papers(tmp_path):
+    """In the head to head no weight that was tried works on CoLA, without padding; as released it may."""
+    verdict = judged_on_cola(tmp_path, "istar", 8, lowered)
+    (gain,) = (part for part in verdict.predictions if part.prediction is istar.GAIN)
+    assert [(cell.name, cell.outcome, cell.n) for cell in gain.cells] == [("CoLA", SUPPORTED, 3)]
+
+
+def test_a_method_that_ends_at_chance_at_its_papers_setting_decides_nothing(tmp_path):
+    """By its plan: an arm that hasn't learned the task says neither that it gains nor that it loses."""
+
+    def chance(config):
+        return {"matthews": 0.001 * config["seed"] if config["method"]["name"] == "istar" else 0.5}
+
+    verdict = judged_on_cola(tmp_path, "istar", 8, chance)
+    (gain,) = (part for part in verdict.predictions if part.prediction is istar.GAIN)
+    assert [(cell.name, cell.outcome, cell.reason) for cell in gain.cells] == [("CoLA", NOT_TESTABLE, Reason.COLLAPSED)]
+
+
+def test_the_last_layer_is_that_of_the_encoder(tmp_path):
+    """Minilm's sixth, where the fourth is the last of tiny."""
+    verdict = judged_on_cola(tmp_path, "head_to_head", "C6", lowered)
+    score, _ = (part for part in verdict.predictions if part.prediction.treatment)
+    (cell,) = score.cells
+    assert (cell.name, cell.outcome) == ("CoLA", CONTRADICTED)
+    assert cell.interval.estimate == pytest.approx(-0.05, abs=0.01)
+    assert verdict.setting.startswith("minilm; CoLA; layers 6;")
+
+
 def test_the_figures_of_istar_take_the_runs_of_its_own_recipe_alone(folder):
     """Of the grid's plain runs on CoLA those at I-STAR's constant rate; CosReg at -1 is an arm of its own."""
     study = load_study("istar_own", folder=folder)

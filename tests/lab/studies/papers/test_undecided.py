@@ -41,6 +41,12 @@ def test_so_many_seeds_decide_in_four_of_five_repetitions(room):
     assert unit == "seeds:"
 
 
+def test_so_many_seeds_decide_where_the_runs_have_many_already():
+    """From twenty seeds on a cell has a bootstrap interval, which is one over seeds, too."""
+    (row,) = undecided.needs(STUDY, [judged(OPEN * 4)])
+    assert int(row["what"].removesuffix(" seeds: gain")) > 20
+
+
 def test_a_decided_claim_needs_nothing_and_a_missing_encoder_is_named():
     assert undecided.needs(STUDY, [judged([0.1, 0.11, 0.12])]) == []
     relevant = judge(Claim(2, "It depends", (), needs="a larger encoder"), [])
