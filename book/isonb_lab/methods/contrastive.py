@@ -13,19 +13,23 @@ from isonb_lab.methods.base import Contrast, Method
 from isonb_lab.methods.shared import options_from
 
 
+class Tuning(Method):
+    """Tunes the encoder by the objective that it is named after."""
+
+    def contrast(self) -> Contrast:
+        return self.build(self.name)  # type: ignore[no-any-return]
+
+
 @options_from(Contrast, without=("objective", "negatives", "pairs"))
-class SimCSE(Method):
+class SimCSE(Tuning):
     """The encoder is tuned so that a sentence is closest to itself under another dropout mask, before anything else."""
 
     name: ClassVar[str] = "simcse"
     source: ClassVar[str] = "SimCSE (Gao et al. 2021), unsupervised"
 
-    def contrast(self) -> Contrast:
-        return self.build("simcse")  # type: ignore[no-any-return]
-
 
 @options_from(Contrast, without=("objective", "temperature", "pairs"), batch_size=16, learning_rate=1e-5, max_length=75)
-class Tension(Method):
+class Tension(Tuning):
     """Two copies of the encoder learn to tell a sentence from others by dot product, before anything else."""
 
     name: ClassVar[str] = "tension"
@@ -38,25 +42,19 @@ class Tension(Method):
             want = f"batch_size of method tension must be a multiple of negatives + 1 = {group}"
             fail(OptionError, want, self.batch_size, f"Give {max(1, self.batch_size // group) * group}, say.")
 
-    def contrast(self) -> Contrast:
-        return self.build("tension")  # type: ignore[no-any-return]
-
 
 @options_from(
     Contrast, without=("objective", "temperature", "negatives"), batch_size=16, learning_rate=2e-5, max_length=128
 )
-class SBERT(Method):
+class SBERT(Tuning):
     """A classifier reads the vectors of both sentences of a pair and their difference, before anything else."""
 
     name: ClassVar[str] = "sbert"
     source: ClassVar[str] = "Sentence-BERT (Reimers and Gurevych 2019), classification objective"
 
-    def contrast(self) -> Contrast:
-        return self.build("sbert")  # type: ignore[no-any-return]
-
 
 @options_from(Contrast, without=("objective", "negatives"), learning_rate=5e-5)
-class SupervisedSimCSE(Method):
+class SupervisedSimCSE(Tuning):
     """A sentence is to be closest to one that it entails, and away from one that it contradicts, before anything else.
 
     The published batch has 512 pairs, and the dense layer behind the vector stays; here it is dropped as in ``simcse``.
@@ -64,9 +62,6 @@ class SupervisedSimCSE(Method):
 
     name: ClassVar[str] = "supervised_simcse"
     source: ClassVar[str] = "SimCSE (Gao et al. 2021), supervised"
-
-    def contrast(self) -> Contrast:
-        return self.build("supervised_simcse")  # type: ignore[no-any-return]
 
 
 METHODS = (SimCSE, Tension, SBERT, SupervisedSimCSE)
