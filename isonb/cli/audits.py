@@ -164,8 +164,14 @@ def _check_places(options: argparse.Namespace) -> None:
 
 
 def _same_file(path: str, other: str) -> bool:
-    """Whether two paths lead to one file, there or not yet; a device or an open stream may be named twice."""
-    return os.path.realpath(path) == os.path.realpath(other) and (os.path.isfile(path) or not os.path.exists(path))
+    """Whether two paths lead to one file, there or not yet, or the first to one in the second's folder.
+
+    A device or an open stream may be named twice.
+    """
+    real, known = os.path.realpath(path), os.path.realpath(other)
+    if os.path.isdir(known):
+        return os.path.isfile(real) and os.path.commonpath([real, known]) == known
+    return real == known and (os.path.isfile(real) or not os.path.exists(real))
 
 
 def _compared(options: argparse.Namespace) -> Any:

@@ -90,6 +90,10 @@ def update(
         fix = "Leave it out, or pass an IStarLoss."
         fail(InputError, "the penalty must take a shrinkage_cov where one is given", type(penalty).__name__, fix)
 
+    if without := [number for number, batch in enumerate(batches) if "labels" not in batch]:
+        got = f"batch {without[0]} with {', '.join(sorted(batches[without[0]]))}"
+        fail(InputError, "each batch must have labels, by which its rows are counted", got, "Add them to the batches.")
+
     def penalised(points: Tensor, labels: Tensor | None) -> Tensor:
         return weight * penalty(points, **asked(penalty, labels=labels, **offered))
 

@@ -98,7 +98,10 @@ def test_no_report_is_written_over_an_input_or_another_report(here, capsys):
     before = (here / "v.csv").read_bytes()
     for words in (["--rows", "v.csv"], ["--json", "link.csv"], ["--json", "new", "--html", "./new"]):
         assert_one_line(capsys, here, ["audit", "v.csv", *words], "must name a file of its own; got ")
-    assert (here / "v.csv").read_bytes() == before
+    (here / "shards").mkdir()
+    (here / "shards" / "a.csv").write_bytes(before)
+    assert_one_line(capsys, here, ["audit", "shards", "--rows", "shards/a.csv"], "must name a file of its own; got ")
+    assert (here / "v.csv").read_bytes() == (here / "shards" / "a.csv").read_bytes() == before
     assert cli.main(["audit", "v.csv", "--json", "/dev/null", "--rows", "/dev/null"]) == 0
 
 

@@ -18,6 +18,7 @@ BREAKS = {
     "grammar": ("n: int = 40  # points; range 5..500", "n = 40", "a parameter line must read"),
     "no parameters": (":tags: [parameters]\n\n", "", "exactly one cell must be tagged parameters"),
     "unchecked": ("pages.check_parameters()", "1", "the cell below the parameters must have pages.check_parameters()"),
+    "front matter": ("  smoke:\n", "  smok:\n", "must have no names but smoke, early, slides; got smok"),
     "smoke": ("n: 20", "n: 2", "must be int from 5 to 500; got 2"),
     "title": ("# A sample chapter\n", "## A sample chapter\n", "begin with its one title"),
     "limits": ("## What this does not show", "## What it shows", "the page must say what its runs can't"),

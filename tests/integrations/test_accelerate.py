@@ -116,6 +116,11 @@ def test_the_shrinkage_covariance_reaches_the_penalty():
         one_update(penalty=CosRegLoss(), shrinkage_cov=cov)
 
 
+def test_a_batch_without_labels_is_refused():
+    with pytest.raises(InputError, match="each batch must have labels, .*; got batch 0 with input_ids"):
+        update(None, tiny.model(), None, [{"input_ids": ROWS[0]["input_ids"]}], *CASES["I-STAR"])
+
+
 def test_every_row_is_measured_once():
     assert_same(score(5), want_score())
 

@@ -26,6 +26,7 @@ from isonb_lab.pages.parameters import Parameter, Value, parse_parameters, valid
 from isonb_lab.pages.site import Site
 
 PACKAGE = Path(isonb.__file__).parent
+SETTINGS = ("smoke", "early", "slides")  # of a chapter, in its front matter
 SCRATCH = re.compile(r"\.|__pycache__$")  # what tools leave: checkpoints of notebooks, compiled modules
 
 
@@ -99,20 +100,29 @@ class Chapter:
         except ParameterError as error:
             raise ParameterError(f"{self.name}: {error}") from None
 
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What the front matter says of it under ``isonb``; :class:`ParameterError` for a name that nothing reads."""
+        settings: dict[str, Any] = self.cells.metadata.get("isonb", {})
+        if unknown := sorted(set(settings) - set(SETTINGS)):
+            names = f"{', '.join(SETTINGS)}; got {', '.join(unknown)}. Correct the name, or leave it out."
+            raise ParameterError(f"{self.name}: the front matter's isonb must have no names but {names}")
+        return settings
+
     @property
     def smoke(self) -> dict[str, Value]:
         """Values that run the chapter in seconds, from the front matter ``isonb: {smoke: {name: value}}``."""
-        return self.validate(self.cells.metadata.get("isonb", {}).get("smoke", {}))
+        return self.validate(self.settings.get("smoke", {}))
 
     @property
     def early(self) -> bool:
         """Whether it is started before the others (front matter ``isonb: {early: true}``): it takes the longest."""
-        return bool(self.cells.metadata.get("isonb", {}).get("early", False))
+        return bool(self.settings.get("early", False))
 
     @property
     def slides(self) -> bool:
         """Whether it is a lesson's slides (front matter ``isonb: {slides: true}``)."""
-        return bool(self.cells.metadata.get("isonb", {}).get("slides", False))
+        return bool(self.settings.get("slides", False))
 
     def validate(self, values: Mapping[str, object]) -> dict[str, Value]:
         """Parameter values checked before any kernel starts; errors name the chapter."""
