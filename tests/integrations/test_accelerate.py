@@ -117,7 +117,7 @@ def test_the_shrinkage_covariance_reaches_the_penalty():
 
 
 def test_a_batch_without_labels_is_refused():
-    with pytest.raises(InputError, match="each batch must have labels, .*; got batch 0 with input_ids"):
+    with pytest.raises(InputError, match=r"each batch must have labels, .*; got batch 0 with input_ids"):
         update(None, tiny.model(), None, [{"input_ids": ROWS[0]["input_ids"]}], *CASES["I-STAR"])
 
 
