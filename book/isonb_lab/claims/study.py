@@ -276,24 +276,24 @@ class Study:
     def _setting(self, verdict: Judgement) -> str:
         """The encoders, tasks and other settings of the runs behind a verdict, in words."""
         rows: list[Mapping[str, Any]] = []
-        seeds: set[int] = set()
+        seeds: set[int] = set()  # how many behind a cell
         for item in verdict.deciding:
             home, part = self.home(item.prediction), item.prediction
-            suites = {home.suite_of(cell.name) for cell in item.cells if cell.outcome not in verdicts.UNTESTABLE}
+            cells = [cell for cell in item.cells if cell.outcome not in verdicts.UNTESTABLE]
+            suites = {home.suite_of(cell.name) for cell in cells}
             some = home.runs[home.runs["suite"].isin(suites)]
             if part.treatment:
                 here = {run: home.settings[run] for run in some["run_id"]}
-                treated = [settings for _, settings in treated_runs(here, part.treatment)]
-                rows += treated
-                seeds |= {int(settings["seed"]) for settings in treated}
+                rows += [settings for _, settings in treated_runs(here, part.treatment)]
+                seeds |= {cell.n for cell in cells}
             else:
                 chosen = some[some["arm"].isin([arm for arm in part.arms if arm != PLAIN] or [PLAIN])]
                 rows += settings_of_rows(chosen if part.arms else some)
         if not rows:  # cells that are no suite of the study: their names say what they are of
-            cells = [cell.name for item in verdict.deciding for cell in item.cells if cell.interval is not None]
-            return ", ".join(dict.fromkeys(name.partition(",")[0] for name in cells if verdict.claim.kind == "runs"))
+            names = [cell.name for item in verdict.deciding for cell in item.cells if cell.interval is not None]
+            return ", ".join(dict.fromkeys(name.partition(",")[0] for name in names if verdict.claim.kind == "runs"))
         text = setting_in_words(rows, verdict.claim.treatments)
-        return f"{text}; {len(seeds)} seeds" if seeds else text
+        return f"{text}; {' to '.join(map(str, sorted({min(seeds), max(seeds)})))} seeds" if seeds else text
 
     def home(self, prediction: Prediction) -> Study:
         """The study whose runs judge a prediction of this one."""

@@ -154,6 +154,7 @@ def in_short(column: str, value: Any) -> str:
         return f"{name} {'none' if value is None else value}"
 
 
+TOLD_FIRST = ("head", "holdout", "epochs")
 BEFORE = {"pooling": "cls", "readers": False}  # what runs were made with before there was an option
 SWITCHES = {
     "method.include_pads": {True: "padding counted", False: "padding left out"},
@@ -175,9 +176,9 @@ PADDING = ("method.include_pads",)  # which the papers leave open: runs with and
 
 
 def distinguished(names: Sequence[str], settings: Sequence[Settings], groups: Sequence[Hashable]) -> list[str]:
-    """Each name with the settings in which the members of its group differ.
+    """Each name with settings in which the members of its group differ: as few as tell them all apart.
 
-    >>> distinguished(["none", "none"], [{"head": "pooler"}, {"head": "linear"}], [0, 0])
+    >>> distinguished(["none", "none"], [{"epochs": 3, "head": "pooler"}, {"epochs": 5, "head": "linear"}], [0, 0])
     ['none, head pooler', 'none, head linear']
     >>> distinguished(["none", "none"], [{"pooling": "cls"}, {}], [0, 0])  # a run older than the option
     ['none', 'none']
@@ -193,9 +194,17 @@ def distinguished(names: Sequence[str], settings: Sequence[Settings], groups: Se
 
 
 def _differing(settings: Sequence[Settings]) -> list[str]:
-    """The columns in which some settings differ."""
-    columns = sorted({column for item in settings for column in item})
-    return [column for column in columns if len({canonical(_value(item, column)) for item in settings}) > 1]
+    """The fewest columns that tell settings apart, those first that a reader knows."""
+    known = [column for column in TOLD_FIRST if any(column in item for item in settings)]
+    others = sorted({column for item in settings for column in item} - set(known))
+    chosen: list[str] = []
+    told = 1
+    for column in (*known, *others):
+        rows = {tuple(canonical(_value(item, name)) for name in (*chosen, column)) for item in settings}
+        if len(rows) > told:
+            chosen.append(column)
+            told = len(rows)
+    return chosen
 
 
 def _value(settings: Settings, column: str) -> Any:

@@ -446,13 +446,15 @@ def judge(
 ) -> Judgement:
     """The outcome of a claim, by the runs that have its treatment; else what was seen at other settings.
 
-    These runs decide where each prediction has some, or where one contradicts the claim. A claim whose ``premise`` they
-    don't show isn't testable: there is no gain that could be lost.
+    These runs decide where each prediction has some, or where one contradicts the claim. A prediction that ``needs``
+    what isn't here doesn't wait for it: the others decide, but can't support the claim alone. A claim whose ``premise``
+    they don't show isn't testable: there is no gain that could be lost.
     """
     every = (*premise, *predictions)
     bound = [item for item in predictions if item.prediction.treatment] if claim.treatments else list(predictions)
     outcome = together(bound)
-    if not claim.treatments or outcome == CONTRADICTED or all(item.outcome != NOT_TESTABLE for item in bound):
+    missing = [item for item in bound if item.outcome == NOT_TESTABLE and not item.prediction.needs]
+    if not claim.treatments or outcome == CONTRADICTED or (outcome != NOT_TESTABLE and not missing):
         shown = all(item.outcome == SUPPORTED for item in premise)
         return Judgement(claim, outcome if shown else NOT_TESTABLE, every, tuple(bound))
     rest = [item for item in predictions if not item.prediction.treatment]

@@ -28,15 +28,15 @@ SAID = {
         15: "not testable",
     },
     "softdecay": {
-        16: "seen here",
-        17: "not seen here",
+        16: "supported",
+        17: "contradicted",
         18: "depends on the encoder",
         19: "not testable",
         20: "contradicted",
         21: "inconclusive",
         22: "supported",
     },
-    "isolayer": {23: "not seen here", 24: "not tested at its setting", 25: "not tested at its setting"},
+    "isolayer": {23: "inconclusive", 24: "inconclusive", 25: "not tested at its setting"},
     "head_to_head": {
         "C1 down": "inconclusive",
         "C1 up": "not seen here",
@@ -91,6 +91,8 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     settings = {element.claim.number: element.setting for element in bound}
     assert settings[8] == "tiny; SST-2, joint; weight -5, -3, -1, 1, 3, 5; 10 seeds"
     assert settings[9].startswith("minilm; STS-B")
+    assert settings[16] == "minilm; MRPC; 3 seeds", "of the runs that have the layers; others are of MRPC, too"
+    assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2, joint; layers 1, 2, 3, 4; weight -1; 10 seeds"
 
 

@@ -164,6 +164,15 @@ def test_one_part_at_its_setting_is_not_the_claim():
     assert claim(part({"a": UP}), part({"b": DOWN}, ISTAR), NONE).outcome == CONTRADICTED
 
 
+def test_a_part_that_needs_what_is_not_here_leaves_the_others_to_decide():
+    larger = part({}, ISTAR, needs="a larger encoder")
+    assert claim(part({"a": UP}), part({"b": OPEN}, ISTAR), larger).outcome == INCONCLUSIVE
+    assert claim(part({"b": UP}, ISTAR), larger).outcome == INCONCLUSIVE
+    assert claim(part({"b": DOWN}, ISTAR), larger).outcome == CONTRADICTED
+    assert claim(part({"a": UP}), larger).outcome == OBSERVED
+    assert claim(part({"a": UP}), part({"b": OPEN}, ISTAR), NONE, larger).outcome == OBSERVED
+
+
 def test_a_claim_without_its_premise_is_not_testable():
     local, gain = part({"b": DOWN}, ISTAR), part({"a": UP}, ISTAR)
     assert claim(local, premise=[gain]).outcome == CONTRADICTED
