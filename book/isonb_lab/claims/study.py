@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -212,19 +214,28 @@ class Study:
         return values.reset_index(drop=True)
 
     def paired(
-        self, column: str, arm: str, base: str = PLAIN, suites: Sequence[str] | None = None, *, alpha: float = 1 - LEVEL
+        self,
+        column: str,
+        arm: str,
+        base: str = PLAIN,
+        suites: Sequence[str] | None = None,
+        *,
+        alpha: float = 1 - LEVEL,
+        fewest: int = verdicts.FEWEST,
     ) -> pd.DataFrame:
-        """What an arm changes against another at the same seed: suite, n, mean, low, high, mde; from 3 seeds on.
+        """What an arm changes against another at the same seed: suite, n, mean, low, high, mde.
 
-        ``mde`` is the minimum detectable effect of these seeds at ``alpha``, the level of the verdict.
+        From ``fewest`` seeds on; below 3 a mean has no interval. ``mde`` is the minimum detectable effect of these
+        seeds at ``alpha``, the level of the verdict.
         """
         rows = []
         changes = difference(self.units(column, arm, suites), self.units(column, base, suites))
         for suite, values in verdicts.by_cell(changes).items():
             if len(values) >= verdicts.FEWEST:
                 mean = student(values)
-                ends = (*mean.ends, verdicts.smallest_visible(mean, alpha))
-                rows.append((suite, mean.n, *ends))
+                rows.append((suite, mean.n, *mean.ends, verdicts.smallest_visible(mean, alpha)))
+            elif len(values) >= fewest:
+                rows.append((suite, len(values), fmean(values), math.nan, math.nan, math.nan))
         return pd.DataFrame(rows, columns=["suite", "n", "mean", "low", "high", "mde"])
 
     def failures(self, suites: Sequence[str] | None = None) -> pd.DataFrame:

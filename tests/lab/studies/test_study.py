@@ -121,6 +121,14 @@ def test_paired_differences_by_hand(study):
     assert stricter["mde"] > 2 * result["mde"]
 
 
+def test_a_single_seed_has_no_interval():
+    study = study_with({("sentiment", "none"): [0.5], ("sentiment", "CosReg"): [0.6]})
+    assert study.paired("score", "CosReg", suites=["sentiment"]).empty
+    result = study.paired("score", "CosReg", suites=["sentiment"], fewest=1).iloc[0]
+    assert (result["n"], result["mean"]) == (1, pytest.approx(0.1))
+    assert result[["low", "high", "mde"]].isna().all()
+
+
 def test_the_tail_is_the_mean_of_the_last_updates(study):
     score = study.units("score", "none", ["sentiment"])
     tail = study.tail("step.validation.accuracy", "none", ["sentiment"])
