@@ -287,7 +287,7 @@ class Study:
     def _setting(self, verdict: Judgement) -> str:
         """The encoders, tasks and other settings of the runs behind a verdict, in words."""
         rows: list[Mapping[str, Any]] = []
-        seeds: set[int] = set()  # how many behind a cell
+        counts: set[int] = set()  # of seeds behind a cell
         for item in verdict.deciding:
             home, part = self.home(item.prediction), item.prediction
             cells = [cell for cell in item.cells if cell.outcome not in verdicts.UNTESTABLE]
@@ -296,7 +296,7 @@ class Study:
             if part.treatment:
                 here = {run: home.settings[run] for run in some["run_id"]}
                 rows += [settings for _, settings in treated_runs(here, part.treatment)]
-                seeds |= {cell.n for cell in cells}
+                counts |= {cell.n for cell in cells}
             else:
                 chosen = some[some["arm"].isin([arm for arm in part.arms if arm != PLAIN] or [PLAIN])]
                 rows += settings_of_rows(chosen if part.arms else some)
@@ -304,7 +304,10 @@ class Study:
             names = [cell.name for item in verdict.deciding for cell in item.cells if cell.interval is not None]
             return ", ".join(dict.fromkeys(name.partition(",")[0] for name in names if verdict.claim.kind == "runs"))
         text = setting_in_words(rows, verdict.claim.treatments)
-        return f"{text}; {' to '.join(map(str, sorted({min(seeds), max(seeds)})))} seeds" if seeds else text
+        if not counts:
+            return text
+        least, most = min(counts), max(counts)
+        return f"{text}; {least} seeds" if least == most else f"{text}; {least} to {most} seeds"
 
     def home(self, prediction: Prediction) -> Study:
         """The study whose runs judge a prediction of this one."""

@@ -14,7 +14,7 @@ import pandas as pd
 
 from isonb_lab.claims.design import Design
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.treated_runs import settings_by_run, treated_runs
+from isonb_lab.claims.treated_runs import treated_runs
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.sweeps.cost import Estimate, estimate
 from isonb_lab.sweeps.grids import load_grid
@@ -108,8 +108,7 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
     chosen = [study.runs[study.runs["arm"].isin(item.arms)] if item.arms else study.runs for study in drawn]
     treated = every.runs
     if item.treatment:
-        having = treated_runs(settings_by_run(treated), item.treatment)
-        treated = treated[treated["run_id"].isin([run for run, _ in having])]
+        treated = treated[treated["run_id"].isin([run for run, _ in treated_runs(every.settings, item.treatment)])]
     results = []
     for axis in item.axes:
         runs = [_of_method(axis, item, some) for some in chosen]

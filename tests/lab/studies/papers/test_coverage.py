@@ -10,6 +10,7 @@ import pytest
 
 import isonb
 from isonb_lab.claims.design import Design
+from isonb_lab.claims.treated_runs import settings_by_run
 from isonb_lab.claims.treatment import Treatment
 from isonb_lab.papers import coverage, paper_items
 
@@ -22,7 +23,7 @@ def study(**runs):
     frame = pd.DataFrame({"run_id": ["a", "b", "c"], **ours, **runs})
     steps = [("a", k) for k in range(4)] + [("b", k) for k in range(4)]
     series = pd.DataFrame(steps, columns=["run_id", "step"]).assign(name="layer.end.x", value=0.0)
-    return SimpleNamespace(runs=frame, series=series)
+    return SimpleNamespace(runs=frame, series=series, settings=settings_by_run(frame))
 
 
 def count(axis, **item):
