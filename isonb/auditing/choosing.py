@@ -12,6 +12,7 @@ from torch import nn
 
 from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Embedder, FunctionEmbedder, SentenceEmbedder, TokenEmbedder
+from isonb.checks import check_size
 from isonb.errors import InputError, fail, in_one_line, needs
 
 POOLS = ("auto", "mean", "cls", "last")
@@ -35,10 +36,9 @@ class Encoding:
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
             fail(InputError, f"pool must be one of {', '.join(POOLS)}", repr(self.pool), "The default is auto.")
-        limit = 1 if self.max_length is None else self.max_length
-        for name, value in (("max_length", limit), ("batch_size", self.batch_size)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                fail(InputError, f"{name} must be an integer from 1", repr(value), "Leave it out.")
+        for name in ("max_length", "batch_size"):
+            if (value := getattr(self, name)) is not None:
+                self.__dict__[name] = check_size(value, name, "Leave it out.")  # numpy's integers as Python's
         try:
             torch.empty(0, device=self.device)
         except (AssertionError, RuntimeError, TypeError) as error:

@@ -79,7 +79,7 @@ def compare(
     ['other neighbours', 'some dimensions']
     """
     with named("compare"):
-        check_sample(sample, seed)
+        sample, seed = check_sample(sample, seed)
         how = Encoding(pool, max_length, batch_size, device)
         if texts is None:
             how.refuse(OF_MODELS, "of vectors", "It is an option of a model, which needs texts.")

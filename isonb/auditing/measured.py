@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.unrelated import pair_cosines, random_pairs
+from isonb.checks import is_number
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.isoscore import unbiased_ratio
 from isonb.measures.neighbourhoods import Neighbours
@@ -293,10 +294,11 @@ def _clouds(x: Tensor) -> Iterator[tuple[str, Tensor]]:
     yield "centred", x.mean(0)
 
 
-def check_rate(rate: float) -> None:
+def check_rate(rate: float) -> float:
     """A rate of false matches lies between 0 and 1."""
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1:
+    if not is_number(rate) or not 0 < rate < 1:
         fail(InputError, "false_match_rate must lie between 0 and 1", repr(rate), "0.01 lets one of 100 pass.")
+    return float(rate)
 
 
 def _upper(scores: Tensor, rate: float) -> float:

@@ -19,6 +19,7 @@ from isonb.auditing.remedies import remedies, score_text
 from isonb.auditing.report import Audit
 from isonb.auditing.rows import NAMED, Read, pieces, read, rows_of
 from isonb.auditing.unrelated import Unrelated, pair_cosines, random_pairs, unrelated_pairs
+from isonb.checks import is_whole
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.neighbourhoods import Neighbours
 
@@ -41,8 +42,9 @@ class AuditOptions:
     fix: Path | None = None
 
     def __post_init__(self) -> None:
-        check_sample(self.sample, self.seed)
-        measured.check_rate(self.false_match_rate)
+        sample, seed = check_sample(self.sample, self.seed)
+        rate = measured.check_rate(self.false_match_rate)
+        self.__dict__.update(sample=sample, seed=seed, false_match_rate=rate)  # numpy's numbers as Python's
 
     def as_python(self, pairs: bool) -> list[str]:
         """What was chosen of them, for a line that repeats the audit with a fix, and with its labelled pairs."""
@@ -54,12 +56,13 @@ class AuditOptions:
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(AuditOptions, name)}
 
 
-def check_sample(sample: int, seed: int) -> None:
+def check_sample(sample: int, seed: int) -> tuple[int, int]:
     """A sample of fewer than 100 rows says nothing; torch has seeds of 64 bits."""
-    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 100:
+    if not is_whole(sample) or sample < 100:
         fail(InputError, "sample must be an integer from 100", repr(sample), f"The default is {SAMPLE}.")
-    if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
+    if not is_whole(seed) or not -(2**63) <= seed < 2**64:
         fail(InputError, "seed must be an integer of 64 bits", repr(seed), "The default is 0.")
+    return int(sample), int(seed)
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from isonb.checks import is_whole
 from isonb.errors import in_one_line, needs
 from isonb.models.catalogue import EMBEDDED, WHOLE, embedded_folder, fingerprint
 from isonb.models.locate import lacks, place_of_modules, reject, written
@@ -96,7 +97,7 @@ def _usage(saved: dict[str, Any]) -> dict[str, Any]:
     if usual is not None and usual not in prompts:
         raise ValueError(f"its {USAGE} must give the prompt that it names as the default, {usual!r}")
     width, similarity = saved.get("truncate_dim"), saved.get("similarity_fn_name")
-    if width is not None and (isinstance(width, bool) or not isinstance(width, int) or width < 1):
+    if width is not None and (not is_whole(width) or width < 1):
         raise ValueError(f"its {USAGE} must give truncate_dim as a number from 1")
     return {
         "prompts": prompts,

@@ -273,8 +273,15 @@ REFUSED = {
     "a device that is none": ("tiny", {"device": "foo"}, "device must be one that this machine has; got 'foo'"),
     "a seed that is none": (NONE, {"seed": "a"}, "seed must be an integer of 64 bits"),
     "a seed beyond torch": (NONE, {"seed": 2**70}, "seed must be an integer of 64 bits"),
-    "a batch of none": (NONE, {"batch_size": 0}, "batch_size must be an integer from 1"),
+    "a batch of none": (NONE, {"batch_size": 0}, "batch_size must be at least 1 and an integer"),
 }
+
+
+def test_numbers_of_numpy_serve_as_options(tmp_path):
+    options = {"sample": 100, "seed": 3, "max_length": 8, "batch_size": 9}
+    wanted = isonb.audit("tiny", TEXTS, work=tmp_path / "python", **options)
+    options = {name: np.int64(number) for name, number in options.items()}
+    assert isonb.audit("tiny", TEXTS, work=tmp_path / "numpy", **options).to_json() == wanted.to_json()
 
 
 @pytest.mark.parametrize("case", REFUSED)

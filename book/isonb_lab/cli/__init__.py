@@ -35,7 +35,7 @@ def _add_run(name: str, commands: Any) -> None:
     add("--model", help="embedded name, hub id or folder (tiny); isonb list models")
     add("--method", metavar="NAME", help="method (none), or FILE.py:CLASS; isonb list methods")
     add("-o", "--option", metavar="NAME=VALUE", help="an option of the method; repeatable", **MANY)
-    add("--seed", type=int, default=0, help="seed (%(default)s)")
+    add("--seed", type=int, help="seed (0)")
     add("--experiment", metavar="NAME", help="doses or synthetic; finetune and similarity are inferred from the task")
     add("--protocol", help="settings to start from (those of the model); isonb list protocols")
     add("--set", metavar="NAME=VALUE", help="a setting of the run; repeatable", **MANY)

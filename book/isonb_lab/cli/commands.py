@@ -54,10 +54,11 @@ def under(text: str) -> Limit:
 
 def planned_run(options: argparse.Namespace) -> Planned:
     """The run that the options of ``isonb run`` ask for."""
-    values = {"seed": options.seed, **_pairs(options.set, "--set")}
-    for name in ("task", "model", "method", "experiment", "protocol"):
-        if (value := getattr(options, name)) is not None:
-            values.setdefault(name, value)
+    values = _pairs(options.set, "--set")
+    for name in ("seed", "task", "model", "method", "experiment", "protocol"):
+        if (value := getattr(options, name)) is not None and values.setdefault(name, value) != value:
+            got = f"--{name} {value} and --set {name}={values[name]}"
+            fail(CommandError, f"{name} must have one value", got, "Leave one of them out.")
     method = _pairs(options.option, "-o")
     if values.get("experiment") == "synthetic":  # without task, encoder and method: what is named is refused
         values |= {"method": "none"} if method else {}
@@ -233,9 +234,12 @@ def _pairs(values: Sequence[str], flag: str) -> dict[str, Any]:
         if not mark or not name.strip() or name.strip() == "name":
             fail(CommandError, f"{flag} must be NAME=VALUE", repr(word), f"Write {flag} weight=-3, say.")
         try:
-            pairs[name.strip()] = yaml.safe_load(value)
+            setting = yaml.safe_load(value)
         except (yaml.YAMLError, ValueError):  # ValueError: the 45th of a 13th month
-            pairs[name.strip()] = value
+            setting = value
+        if pairs.setdefault(name.strip(), setting) != setting:
+            got = f"{pairs[name.strip()]} and {setting}"
+            fail(CommandError, f"{name.strip()} must have one value", got, f"Leave one {flag} out.")
     return pairs
 
 
