@@ -1,7 +1,5 @@
 """Made-up runs, and a study of them."""
 
-from pathlib import Path
-
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import PlannedCell
 from isonb_lab.runs.record import Record
@@ -17,4 +15,4 @@ def scored_run(inputs, score, metrics=(), series=()):
 def study_of(design, records, plan=None):
     """The study of records by suite; what is planned is what was run, unless told otherwise."""
     cells = [flat(record.config) for suite in records.values() for record in suite] if plan is None else plan
-    return Study.of(design, list(map(PlannedCell, cells)), Path("nowhere"), records)
+    return Study.load(design, cells=list(map(PlannedCell, cells)), live=records, folder="nowhere")

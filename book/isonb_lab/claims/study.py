@@ -65,6 +65,7 @@ class Study:
         cls,
         design: Design,
         *,
+        cells: Sequence[PlannedCell] | None = None,
         live: Mapping[str, Iterable[Record]] | None = None,
         folder: str | Path | None = None,
         others: Mapping[str, Study] | None = None,
@@ -73,6 +74,7 @@ class Study:
 
         Args:
             design: what the study compares.
+            cells: of the plan, by default those of the design's grids.
             live: records of runs that were just made.
             folder: holds the recordings, by default those of the book.
             others: the studies that the design refers to, by name.
@@ -80,22 +82,12 @@ class Study:
         Raises
             RecordedError: for a recording that can't be read.
         """
-        cells = plan_of(design.plan, design.size)
-        cells += [cell for grid, size in design.more for cell in plan_of(grid, size)]
-        return cls.of(design, cells, FOLDER if folder is None else Path(folder), live or {}, others)
-
-    @classmethod
-    def of(
-        cls,
-        design: Design,
-        cells: Sequence[PlannedCell],
-        folder: Path,
-        live: Mapping[str, Iterable[Record]],
-        others: Mapping[str, Study] | None = None,
-    ) -> Study:
-        """The study of a design, the cells of a plan and a folder of recordings."""
-        broken = frozenset(design.no_setting())
-        return cls(design, *long_tables(design, cells, folder, live), tuple(live), broken, others or {})
+        if cells is None:
+            grids = ((design.plan, design.size), *design.more)
+            cells = [cell for grid, size in grids for cell in plan_of(grid, size)]
+        live = live or {}
+        tables = long_tables(design, cells, FOLDER if folder is None else Path(folder), live)
+        return cls(design, *tables, tuple(live), frozenset(design.no_setting()), others or {})
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -168,10 +160,6 @@ class Study:
     def logged(self, name: str, arm: str, suites: Sequence[str] | None = None) -> pd.DataFrame:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
         return self._of(self.series[self.series["name"] == name], arm, suites)
-
-    def tail(self, name: str, arm: str, suites: Sequence[str] | None = None) -> Units:
-        """The mean of a series over the last 30% of the updates, one a run (:meth:`tails`)."""
-        return self.units(verdicts.tail(name), arm, suites)
 
     def by_layer(self, name: str, runs: Sequence[str]) -> dict[str, pd.Series[float]]:
         """A series of the runs with these ids that has a value a layer, by run id."""

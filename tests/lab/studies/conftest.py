@@ -1,22 +1,14 @@
 """The recorded studies and their verdicts, loaded and judged once for all tests."""
 
-import functools
-
 import pytest
 
-from isonb_lab.claims.study import Study
-from isonb_lab.papers.studies import DESIGNS
+from isonb_lab.papers.studies import DESIGNS, load_study
 
 
 @pytest.fixture(scope="session")
 def studies():
-    """Every recorded study by its name; one that others refer to is loaded once."""
-
-    @functools.cache
-    def loaded(name):
-        return Study.load(DESIGNS[name], others={other: loaded(other) for other in DESIGNS[name].others})
-
-    return {name: loaded(name) for name in DESIGNS}
+    """Every recorded study by its name."""
+    return {name: load_study(name) for name in DESIGNS}
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from scipy import stats
 
 from isonb_lab.claims.design import Design, StudyError
 from isonb_lab.claims.summary import cell_rows, claim_rows, tally
-from isonb_lab.claims.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
+from isonb_lab.claims.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible, tail
 from isonb_lab.papers.studies import load_study
 from isonb_lab.statistics.seeds import student
 
@@ -131,8 +131,8 @@ def test_a_single_seed_has_no_interval():
 
 def test_the_tail_is_the_mean_of_the_last_updates(study):
     score = study.units("score", "none", ["sentiment"])
-    tail = study.tail("step.validation.accuracy", "none", ["sentiment"])
-    assert tail == {unit: pytest.approx(0.9 * value) for unit, value in score.items()}  # updates 8, 9 and 10
+    late = study.units(tail("step.validation.accuracy"), "none", ["sentiment"])
+    assert late == {unit: pytest.approx(0.9 * value) for unit, value in score.items()}  # updates 8, 9 and 10
 
 
 def test_tables(study):
