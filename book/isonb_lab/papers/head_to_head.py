@@ -22,36 +22,22 @@ from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.treatment import canonical
-from isonb_lab.claims.verdicts import FEWEST, Change, Claim, Evidence, Prediction, tail
+from isonb_lab.claims.verdicts import FEWEST, Change, Evidence, Prediction, claim, tail
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
 
 from . import arms, istar
-from .arms import (
-    COSREG,
-    ENTROPY,
-    ENTROPY_ON,
-    HEAD_TO_HEAD,
-    ISOLAYER,
-    LAST,
-    LEARNED,
-    LOWER,
-    RAISE,
-    RUNS,
-    scored,
-    treated,
-)
 from .heads import WIDTH
 from .pairs import above
 from .shrink_the_longest import SELECTED
 
 NAMES = {
     "none": PLAIN,
-    "entropy": ENTROPY,
+    "entropy": arms.ENTROPY,
     "softdecay": arms.SOFTDECAY,
-    "isolayer": ISOLAYER,
+    "isolayer": arms.ISOLAYER,
     "isobn": arms.ISOBN,
-    "cosreg": COSREG,
+    "cosreg": arms.COSREG,
     "spectrum_control": arms.SPECTRUM,
 }
 # What is tuned, and the sign by which it is printed. Plain training tunes its learning rate.
@@ -80,14 +66,14 @@ def arm_of(settings: Settings) -> str | None:
     """The method; I-STAR is two, by the sign of lambda, and a third on the last layer alone; on another it is none."""
     if settings.get("method.name") == "istar":
         layers = canonical(settings.get("method.layers", "all"))
-        signed = LOWER if float(settings["method.weight"]) < 0 else RAISE
-        return {"all": signed, canonical(-1): LAST}.get(layers)
+        signed = arms.LOWER if float(settings["method.weight"]) < 0 else arms.RAISE
+        return {"all": signed, canonical(-1): arms.LAST}.get(layers)
     return NAMES.get(settings.get("method.name", "none"))
 
 
 def methods_of(study: Study) -> tuple[str, ...]:
     """The methods that are compared with plain training: those of the book, then those of a reader's runs alone."""
-    rest = [arm for arm in study.arms if arm != PLAIN and not arm.startswith(LAST)]
+    rest = [arm for arm in study.arms if arm != PLAIN and not arm.startswith(arms.LAST)]
     return tuple(arm for arm in dict.fromkeys([*arms.METHODS, *rest]) if arm in rest)
 
 
@@ -159,7 +145,7 @@ def never_worked(study: Study) -> frozenset[tuple[str, str]]:
     tries = tried(study)
     every = tries.assign(failed=tries["run_id"].map(failed)).groupby(["arm", "suite"])["failed"].all()
     broken = {(str(arm), str(suite)) for arm, suite in every.index[every]}
-    return frozenset(broken | {(LAST, suite) for arm, suite in broken if arm == LOWER})
+    return frozenset(broken | {(arms.LAST, suite) for arm, suite in broken if arm == arms.LOWER})
 
 
 def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
@@ -180,7 +166,7 @@ def _shape(what: str, arm: str, measure: str, direction: str, **more: Any) -> Pr
 
 def _fell(arm: str) -> Prediction:
     """The prediction that an arm lowers IsoScore* of the tokens of all layers in the runs that learned."""
-    return arms.changed(f"{RUNS[LEARNED]}: {istar.ALL_TOKENS}", istar.ISOTROPY, arm, runs_of=LEARNED)
+    return arms.changed(f"{arms.RUNS[arms.LEARNED]}: {istar.ALL_TOKENS}", istar.ISOTROPY, arm, runs_of=arms.LEARNED)
 
 
 def isotropic(n: int, d: int) -> float:
@@ -233,20 +219,20 @@ def _printed_layer(study: Study, suites: Sequence[str]) -> Evidence:
     return {cell: Interval(share, share, share, LEVEL, 1, "printed") for cell, share in shares.items()}
 
 
-PRINTED_GAINS = {SELECTED: arms.SHRINK_GAIN, arms.SOFTDECAY: arms.SOFTDECAY_GAIN, ISOLAYER: arms.ISOLAYER_GAIN}
+PRINTED_GAINS = {SELECTED: arms.SHRINK_GAIN, arms.SOFTDECAY: arms.SOFTDECAY_GAIN, arms.ISOLAYER: arms.ISOLAYER_GAIN}
 SHRINK_PLAIN = arms.plain_on(arms.SHRINK_TASKS, **arms.SHRINK_TRAINING)
 SHRINK = arms.entropy_of(select=True)
 OWN_GAINS = (  # of the three papers whose claim is that more is better, at their own settings
-    treated(
+    arms.treated(
         "IsoScore of the [CLS] vectors, entropy less none",
         SHRINK,
         value="metric.end.cls.isoscore",
         base=SHRINK_PLAIN,
         margin=ALIKE,
     ),
-    treated("score, entropy less none", SHRINK, base=SHRINK_PLAIN, expected_effect=arms.SHRINK_GAIN),
-    treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, expected_effect=arms.SOFTDECAY_GAIN),
-    treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, expected_effect=arms.ISOLAYER_GAIN),
+    arms.treated("score, entropy less none", SHRINK, base=SHRINK_PLAIN, expected_effect=arms.SHRINK_GAIN),
+    arms.treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, expected_effect=arms.SOFTDECAY_GAIN),
+    arms.treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, expected_effect=arms.ISOLAYER_GAIN),
 )
 ON_LAST = replace(
     arms.istar_at(arms.ISTAR_LOWER, layers=(-1,)),
@@ -257,133 +243,124 @@ WHOLE = {  # of the watched rows' [CLS] vectors at the last validations
     "IsoScore within classes": tail("step.validation.cls.isoscore_class_centered"),
     "IsoScore of all": tail("step.validation.cls.isoscore"),
 }
-OF_LEARNED: dict[str, Any] = {"runs_of": LEARNED, "expected_effect": ALIKE}
+OF_LEARNED: dict[str, Any] = {"runs_of": arms.LEARNED, "expected_effect": ALIKE}
 RAISED = (  # the three papers whose claim is that more is better: what is measured, and where the claim speaks
-    (ENTROPY, "IsoScore of the [CLS] vectors", ENTROPY_ON),
+    (arms.ENTROPY, "IsoScore of the [CLS] vectors", arms.ENTROPY_ON),
     (arms.SOFTDECAY, "IsoScore of what the classifier reads", None),
-    (ISOLAYER, "IsoScore behind the layer", None),
+    (arms.ISOLAYER, "IsoScore behind the layer", None),
 )
 CLAIMS = (
-    Claim(
+    claim(
         "C1 down",
         "Less isotropy is better (I-STAR)",
-        (
-            _shape(istar.ALL_TOKENS, LOWER, ALL_LAYERS, "less"),
-            arms.changed("score", "score", LOWER, "greater"),
-            arms.changed("score", "score", RAISE),
-            _fell(istar.WEAK_DOWN),
-            scored(istar.WEAK_DOWN, expected_effect=arms.ISTAR_GAIN, runs_of=LEARNED),
-            scored(istar.WEAK_UP, direction="less", runs_of=LEARNED),
-            treated(
-                f"{istar.ALL_TOKENS}, {istar.DOWN} less none",
-                istar.LOWERED,
-                "less",
-                value=istar.ISOTROPY,
-                margin=ALIKE,
-            ),
-            istar.GAIN,
-            istar.HARM,
+        _shape(istar.ALL_TOKENS, arms.LOWER, ALL_LAYERS, "less"),
+        arms.changed("score", "score", arms.LOWER, "greater"),
+        arms.changed("score", "score", arms.RAISE),
+        _fell(istar.WEAK_DOWN),
+        arms.scored(istar.WEAK_DOWN, expected_effect=arms.ISTAR_GAIN, runs_of=arms.LEARNED),
+        arms.scored(istar.WEAK_UP, direction="less", runs_of=arms.LEARNED),
+        arms.treated(
+            f"{istar.ALL_TOKENS}, {istar.DOWN} less none",
+            istar.LOWERED,
+            "less",
+            value=istar.ISOTROPY,
+            margin=ALIKE,
         ),
+        istar.GAIN,
+        istar.HARM,
     ),
-    Claim(
+    claim(
         "C1 up",
         "More isotropy is better (the other three)",
-        (
-            *itertools.chain.from_iterable(
-                (_shape(what, arm, "isoscore", "greater", on=on), arms.changed("score", "score", arm, "greater", on=on))
-                for arm, what, on in RAISED
-            ),
-            *(scored(arm, expected_effect=gain, runs_of=LEARNED) for arm, gain in PRINTED_GAINS.items()),
-            *OWN_GAINS,
+        *itertools.chain.from_iterable(
+            (_shape(what, arm, "isoscore", "greater", on=on), arms.changed("score", "score", arm, "greater", on=on))
+            for arm, what, on in RAISED
         ),
+        *(arms.scored(arm, expected_effect=gain, runs_of=arms.LEARNED) for arm, gain in PRINTED_GAINS.items()),
+        *OWN_GAINS,
         remark="Entropy on STS-B, where all points would be one class, is no part of it.",
     ),
-    Claim(
+    claim(
         "C2",
         "CosReg, which lowers the mean cosine, makes a cloud more isotropic",
-        (
-            _shape("mean cosine of the last layer's tokens", COSREG, "mean_cosine", "less"),
-            _shape(istar.ALL_TOKENS, COSREG, ALL_LAYERS, "greater"),
-        ),
+        _shape("mean cosine of the last layer's tokens", arms.COSREG, "mean_cosine", "less"),
+        _shape(istar.ALL_TOKENS, arms.COSREG, ALL_LAYERS, "greater"),
     ),
-    Claim(
+    claim(
         "C3",
         "The rounder vectors score higher: whitening beats SoftDecay in similarity",
-        (Prediction("points, whitening less SoftDecay", _whitening, "greater", on=(), depends="the encoder"),),
+        Prediction("points, whitening less SoftDecay", _whitening, "greater", on=(), depends="the encoder"),
         remark="Intervals over pairs.",
     ),
-    Claim(
+    claim(
         "C4",
         "The cloud behind IsoLayer is isotropic",
-        (
-            Prediction(
-                "IsoScore behind the layer as a share of that of an isotropic cloud of the same size, less a half",
-                Change(_share_of_round, ISOLAYER, ""),
-                "greater",
-                trained=True,
-                arms=(ISOLAYER,),
-            ),
-            Prediction(
-                "the IsoScore that the paper's Table 2 prints behind its layer, as a share of what an isotropic cloud "
-                "of as many points and dimensions reads, less a half",
-                _printed_layer,
-                "greater",
-                decided_by="most",
-                on=(),
-                treatment=arms.ISOLAYER_LAYER,
-            ),
-            treated(
-                "IsoScore behind the layer as a share of an isotropic cloud's, less a half",
-                arms.ISOLAYER_LAYER,
-                evidence=Treated(_share_of_round, arms.ISOLAYER_LAYER),
-            ),
+        Prediction(
+            "IsoScore behind the layer as a share of that of an isotropic cloud of the same size, less a half",
+            Change(_share_of_round, arms.ISOLAYER, ""),
+            "greater",
+            trained=True,
+            arms=(arms.ISOLAYER,),
+        ),
+        Prediction(
+            "the IsoScore that the paper's Table 2 prints behind its layer, as a share of what an isotropic cloud "
+            "of as many points and dimensions reads, less a half",
+            _printed_layer,
+            "greater",
+            decided_by="most",
+            on=(),
+            treatment=arms.ISOLAYER_LAYER,
+        ),
+        arms.treated(
+            "IsoScore behind the layer as a share of an isotropic cloud's, less a half",
+            arms.ISOLAYER_LAYER,
+            evidence=Treated(_share_of_round, arms.ISOLAYER_LAYER),
         ),
     ),
-    Claim(
+    claim(
         "C5",
         "Entropy class by class makes the whole cloud more isotropic, too",
-        (
-            *(arms.changed(what, v, ENTROPY, "greater", margin=ALIKE, on=ENTROPY_ON) for what, v in WHOLE.items()),
-            *(
-                arms.changed(f"{RUNS[LEARNED]}: {what}", value, SELECTED, "greater", margin=ALIKE, **OF_LEARNED)
-                for what, value in WHOLE.items()
-            ),
-            *(
-                treated(
-                    f"{what}, selected bars less none",
-                    SHRINK,
-                    value=value,
-                    base=SHRINK_PLAIN,
-                    margin=ALIKE,
-                    expected_effect=ALIKE,
-                )
-                for what, value in WHOLE.items()
-            ),
+        *(
+            arms.changed(what, v, arms.ENTROPY, "greater", margin=ALIKE, on=arms.ENTROPY_ON)
+            for what, v in WHOLE.items()
+        ),
+        *(
+            arms.changed(f"{arms.RUNS[arms.LEARNED]}: {what}", value, SELECTED, "greater", margin=ALIKE, **OF_LEARNED)
+            for what, value in WHOLE.items()
+        ),
+        *(
+            arms.treated(
+                f"{what}, selected bars less none",
+                SHRINK,
+                value=value,
+                base=SHRINK_PLAIN,
+                margin=ALIKE,
+                expected_effect=ALIKE,
+            )
+            for what, value in WHOLE.items()
         ),
     ),
-    Claim(
+    claim(
         "C6",
         "Which tokens the loss acts on makes no difference",
-        (
-            arms.changed("score", "score", LAST, "equal", base=LOWER, margin=ALIKE, arms=(LAST, LOWER)),
-            _shape(istar.ALL_TOKENS, LAST, ALL_LAYERS, "less"),
-            scored(LAST_ALONE, istar.WEAK_DOWN, "equal", margin=ALIKE, runs_of=LEARNED),
-            _fell(LAST_ALONE),
-            treated(
-                f"score, last layer alone less all layers, alike within {ALIKE}",
-                ON_LAST,
-                "equal",
-                base=istar.LOWERED,
-                margin=ALIKE,
-            ),
-            treated(f"{istar.ALL_TOKENS}, last layer alone less none", ON_LAST, "less", value=istar.ISOTROPY),
+        arms.changed("score", "score", arms.LAST, "equal", base=arms.LOWER, margin=ALIKE, arms=(arms.LAST, arms.LOWER)),
+        _shape(istar.ALL_TOKENS, arms.LAST, ALL_LAYERS, "less"),
+        arms.scored(LAST_ALONE, istar.WEAK_DOWN, "equal", margin=ALIKE, runs_of=arms.LEARNED),
+        _fell(LAST_ALONE),
+        arms.treated(
+            f"score, last layer alone less all layers, alike within {ALIKE}",
+            ON_LAST,
+            "equal",
+            base=istar.LOWERED,
+            margin=ALIKE,
         ),
+        arms.treated(f"{istar.ALL_TOKENS}, last layer alone less none", ON_LAST, "less", value=istar.ISOTROPY),
     ),
 )
 DESIGN = Design(
-    name=HEAD_TO_HEAD,
+    name=arms.HEAD_TO_HEAD,
     page="results/head_to_head",
-    recordings=(HEAD_TO_HEAD,),
+    recordings=(arms.HEAD_TO_HEAD,),
     arm=arm_of,
     suite=task_and_encoder,
     claims=CLAIMS,
@@ -392,9 +369,9 @@ DESIGN = Design(
 )
 # The runs before: what was tried for each method, on the processor of the runs and for three tasks on another kind; the
 # head to head with what that one chose; and what the protocol "small" was chosen by.
-TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=(HEAD_TO_HEAD,), claims=(), no_setting=frozenset)
+TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=(arms.HEAD_TO_HEAD,), claims=(), no_setting=frozenset)
 TUNING_ELSEWHERE = replace(TUNING, recordings=("head_to_head_tuning_float32",))
-OTHER_CHOICE = replace(DESIGN, grid="head_to_head_other_choice", recordings=(HEAD_TO_HEAD,), claims=())
+OTHER_CHOICE = replace(DESIGN, grid="head_to_head_other_choice", recordings=(arms.HEAD_TO_HEAD,), claims=())
 CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())
 ELSEWHERE = replace(DESIGN, recordings=OTHERS, claims=())
 VARIANTS = (TUNING, TUNING_ELSEWHERE, OTHER_CHOICE, CALIBRATION, ELSEWHERE)

@@ -15,7 +15,7 @@ from isonb.measures.spectrum import anisotropy
 from isonb_lab.claims.design import PLAIN as NONE
 from isonb_lab.claims.design import Design, Settings, StudyError, task_name
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, less
+from isonb_lab.claims.verdicts import Change, Evidence, Prediction, claim, less
 from isonb_lab.runs.protocols import PROTOCOLS
 
 from .arms import HEAD_TO_HEAD
@@ -104,13 +104,13 @@ def _gains(study: Study, suites: Sequence[str], *, method: str) -> Evidence:
     return {cell: gain for cell, gain in gains.items() if gain is not None}
 
 
-def isotropic_readings(n: int, d: int, draws: int = 4) -> dict[str, float]:
-    """What common measures read on isotropic Gaussian samples of n rows in d dimensions, the mean of a few draws.
+def isotropic_readings(n: int, d: int) -> dict[str, float]:
+    """What common measures read on isotropic Gaussian samples of n rows in d dimensions, the mean of four draws.
 
     >>> round(isotropic_readings(4000, 4)["IsoScore"], 2)
     1.0
     """
-    x = torch.randn(draws, n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = torch.randn(4, n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     values = {
         "A1 raw": anisotropy(x, 1)[..., 0],
         "A1 centred": anisotropy(x, 1, center=True)[..., 0],
@@ -123,18 +123,16 @@ def isotropic_readings(n: int, d: int, draws: int = 4) -> dict[str, float]:
 
 ABOVE = "score less that of the majority baseline"
 CLAIMS = (
-    Claim(
+    claim(
         26,
         "Plain fine-tuning is above the majority baseline",
-        (
-            Prediction(f"{MINILM}, GLUE: {ABOVE}", partial(_lead, arm=MINILM), "greater", on=GLUE),
-            Prediction(f"{TINY}, generated tasks: {ABOVE}", partial(_lead, arm=EMBEDDED), "greater", on=GENERATED),
-        ),
+        Prediction(f"{MINILM}, GLUE: {ABOVE}", partial(_lead, arm=MINILM), "greater", on=GLUE),
+        Prediction(f"{TINY}, generated tasks: {ABOVE}", partial(_lead, arm=EMBEDDED), "greater", on=GENERATED),
     ),
-    Claim(
+    claim(
         27,
         "Plain fine-tuning makes minilm's [CLS] vectors less isotropic, by every measure",
-        tuple(
+        *(
             Prediction(
                 f"head to head: {name}, end less start",
                 Change(less(f"metric.end.cls.{measure}", f"metric.start.cls.{measure}"), NONE, ""),
@@ -146,10 +144,10 @@ CLAIMS = (
             for measure, (name, sign) in MEASURES.items()
         ),
     ),
-    Claim(
+    claim(
         28,
         "Whitening and SoftDecay raise the similarity scores of minilm",
-        tuple(
+        *(
             Prediction(
                 f"{METHODS[key]} less plain, points",
                 partial(_gains, method=METHODS[key]),
