@@ -37,23 +37,32 @@ def made_up(config):
     return Record(config=config, metrics=metrics, series=shares | {"step.loss": [(0, 1.0)]}, manifest={})
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("own_cells")
+def published(folder, changed=lambda config: {}, chosen=lambda config: True):
+    """The folder with a recording of the chosen runs of the grid; ``changed``: metrics by a run's configuration."""
     for run in load_grid("own_cells_minilm", "full"):
-        if run.config["seed"] in SEEDS:
-            write_record(folder / "records", made_up(run.config))
+        if run.config["seed"] in SEEDS and chosen(run.config):
+            record = made_up(run.config)
+            record.metrics.update(changed(run.config))
+            write_record(folder / "records", record)
     publish(folder / "records", folder, "own_cells_minilm", series=trained_runs.SERIES)
     return folder
 
 
+def judged(folder, name, number):
+    """The judgement of a claim by the recording of a folder."""
+    claims = tuple(claim for claim in DESIGNS[name].claims if claim.number == number)
+    (verdict,) = load_study(replace(DESIGNS[name], claims=claims), folder=folder).verdicts()
+    return verdict
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return published(tmp_path_factory.mktemp("own_cells"))
+
+
 @pytest.fixture(scope="module")
 def verdicts(folder):
-    results = {}
-    for number, name in CLAIMS.items():
-        claims = tuple(claim for claim in DESIGNS[name].claims if claim.number == number)
-        (results[number],) = load_study(replace(DESIGNS[name], claims=claims), folder=folder).verdicts()
-    return results
+    return {number: judged(folder, name, number) for number, name in CLAIMS.items()}
 
 
 @pytest.mark.parametrize(
@@ -84,31 +93,23 @@ def test_the_larger_encoder_of_claim_24_has_no_run_and_the_rest_is_judged(verdic
 
 def test_a_task_that_plain_training_of_the_same_recipe_has_not_learned_decides_nothing(tmp_path):
     """Of CoLA's runs those of IsoLayer's design end at chance; SoftDecay's plain runs have learned."""
-    for run in load_grid("own_cells_minilm", "full"):
-        if run.config["seed"] in SEEDS:
-            record = made_up(run.config)
-            if run.config["task"] == "cola" and run.config["holdout"] == 0.3 and run.config["head"] == "linear":
-                record.metrics["matthews"] = 0.001 * run.config["seed"] * (1 + len(run.config["method"]["name"]) % 3)
-            write_record(tmp_path / "records", record)
-    publish(tmp_path / "records", tmp_path, "own_cells_minilm", series=trained_runs.SERIES)
-    claims = tuple(claim for claim in DESIGNS["isolayer"].claims if claim.number == 23)
-    (verdict,) = load_study(replace(DESIGNS["isolayer"], claims=claims), folder=tmp_path).verdicts()
+
+    def chance(config):
+        if (config["task"], config["holdout"], config["head"]) != ("cola", 0.3, "linear"):
+            return {}
+        return {"matthews": 0.001 * config["seed"] * (1 + len(config["method"]["name"]) % 3)}
+
+    verdict = judged(published(tmp_path, chance), "isolayer", 23)
     cells = {cell.name: cell for part in verdict.deciding for cell in part.cells}
     assert (cells["CoLA"].outcome, cells["CoLA"].reason) == (NOT_TESTABLE, Reason.UNTAUGHT)
     assert {cells[name].outcome for name in ("MRPC", "RTE")} == {SUPPORTED}
 
 
 def judged_on_cola(folder, name, number, changed):
-    """The judgement of a claim by I-STAR's runs on CoLA alone; ``changed``: metrics by a run's configuration."""
-    for run in load_grid("own_cells_minilm", "full"):
-        if run.config["seed"] in SEEDS and run.config["task"] == "cola" and run.config["schedule"] == "constant":
-            record = made_up(run.config)
-            record.metrics.update(changed(run.config))
-            write_record(folder / "records", record)
-    publish(folder / "records", folder, "own_cells_minilm", series=trained_runs.SERIES)
-    claims = tuple(claim for claim in DESIGNS[name].claims if claim.number == number)
-    (verdict,) = load_study(replace(DESIGNS[name], claims=claims), folder=folder).verdicts()
-    return verdict
+    """The judgement of a claim by I-STAR's runs on CoLA alone."""
+    return judged(
+        published(folder, changed, lambda run: (run["task"], run["schedule"]) == ("cola", "constant")), name, number
+    )
 
 
 def lowered(config):
