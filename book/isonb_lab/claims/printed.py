@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 import pandas as pd
 
 from isonb.errors import InputError
+from isonb_lab.places import PACKAGE
 
+FOLDER = PACKAGE / "data" / "printed"
 PAPERS = ("isolayer", "istar", "shrink_the_longest", "softdecay")
 PERCENT = ("accuracy", "exact_match", "f1", "GLUE leaderboard score")  # percentages that don't say so in their name
 NUMBER = re.compile(r"~?([+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)(k?)%?")
@@ -60,13 +61,9 @@ def number(text: str) -> float:
 def _read(paper: str, hyper: bool = False) -> pd.DataFrame:
     if paper not in PAPERS:
         raise PrintedError(f"paper must be one of {', '.join(PAPERS)}; got {paper!r}. Name one of them.")
-    folder = files("isonb_lab.data") / "printed"
-    names = sorted(e.name for e in folder.iterdir() if e.name.startswith(f"{paper}_") and e.name.endswith(".csv"))
-    tables = []
-    for name in (name for name in names if name.endswith("_hyperparameters.csv") == hyper):
-        with (folder / name).open(encoding="utf-8") as file:
-            tables.append(pd.read_csv(file, dtype=str, keep_default_na=False))
-    return pd.concat(tables, ignore_index=True)
+    paths = sorted(FOLDER.glob(f"{paper}_*.csv"))
+    tables = [path for path in paths if path.stem.endswith("_hyperparameters") == hyper]
+    return pd.concat([pd.read_csv(path, dtype=str, keep_default_na=False) for path in tables], ignore_index=True)
 
 
 def _results(paper: str) -> pd.DataFrame:

@@ -197,21 +197,20 @@ def _judged(pairs: Sequence[Pair], gain: float | None, level: float, power: floa
     tests = paired_tests(family, level=level, power=power)
     results = []
     for i, pair in enumerate(pairs):
+        values = list(pair.differences.values())
+        same = len(values) > 1 and constant(np.array(values))
         if i not in tests:
-            few = list(pair.differences.values())
-            spread = len(few) > 1 and not constant(np.array(few))
-            results.append(replace(pair, interval=student(few, level=level) if spread else None))
+            interval = student(values, level=level) if len(values) > 1 and not same else None
+            results.append(replace(pair, interval=interval))
             continue
         test = tests[i]
-        alpha = (1 - level) / len(family)
-        if constant(np.array(family[i])):
-            results.append(
-                replace(pair, interval=test.interval, p=test.p, verdict=test.verdict, reason="equal at every seed")
-            )
+        judged = replace(pair, interval=test.interval, p=test.p, verdict=test.verdict)
+        if same:
+            results.append(replace(judged, reason="equal at every seed"))
             continue
+        alpha = (1 - level) / len(family)
         needed = None if gain is None else seeds_needed(test.spread, gain, alpha=alpha, power=power)
-        judged = replace(pair, interval=test.interval, p=test.p, visible=test.visible, needed=needed)
-        results.append(replace(judged, verdict=test.verdict))
+        results.append(replace(judged, visible=test.visible, needed=needed))
     return results
 
 
