@@ -8,13 +8,10 @@ from typing import Any
 from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated
-from isonb_lab.claims.verdicts import Prediction, Units, Value, claim, less
+from isonb_lab.claims.verdicts import Prediction, Value, claim, less
 
 from . import arms
 
-# The vectors that are measured: an arm, and where in its record.
-BEFORE = (arms.ISOLAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
-AFTER = (arms.ISOLAYER, "end.second")
 DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
 
@@ -23,12 +20,6 @@ def arm_of(settings: Settings) -> str | None:
     """The method; IsoBN in live runs."""
     names = {"none": PLAIN, "isolayer": arms.ISOLAYER, "isobn": arms.ISOBN}
     return names.get(settings.get("method.name", "none"))
-
-
-def measure(study: Study, place: tuple[str, str], name: str, suites: Sequence[str], cell: str = "") -> Units:
-    """A measure of the vectors at a place, one number a run."""
-    arm, where = place
-    return study.units(f"metric.{where}.{name}", arm, suites, cell)
 
 
 def isoscore_bound(explained: Sequence[float], dim: int, slack: float = 0.0) -> float:
@@ -43,16 +34,6 @@ def isoscore_bound(explained: Sequence[float], dim: int, slack: float = 0.0) -> 
     first, *others = (after - before for before, after in zip((0.0, *explained), explained, strict=False))
     least = (first - slack, *(share - 2 * slack for share in others))
     return (1 / sum(max(share, 0.0) ** 2 for share in least) - 1) / (dim - 1)
-
-
-def first_score(study: Study, suites: Sequence[str]) -> Units:
-    """The score of an IsoLayer run before its layer."""
-    scores: dict[tuple[str, int], float] = {}
-    runs = study.runs[study.runs["arm"] == arms.ISOLAYER]
-    for suite, metric in runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
-        if suite in suites:
-            scores |= study.units(f"metric.first_phase.{metric}", arms.ISOLAYER, [suite])
-    return scores
 
 
 def _variance(k: int, text: str, value: Callable[[str], Value], base: str = "") -> tuple[Prediction, ...]:
