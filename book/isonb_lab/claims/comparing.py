@@ -10,7 +10,7 @@ import pandas as pd
 from isonb_lab.claims.design import PLAIN
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.verdicts import FEWEST, NO_SETTING, by_cell, difference
-from isonb_lab.statistics.paired import GAIN, LOSS, OPEN, paired_tests
+from isonb_lab.statistics.paired import GAIN, LOSS, OPEN, Name, paired_tests
 from isonb_lab.statistics.seeds import LEVEL, Interval, student
 
 ALIKE = 0.02  # two scores, or two values of IsoScore, that count as alike
@@ -19,11 +19,11 @@ ABOVE, BELOW = "above", "below"
 LABELS = {GAIN: ABOVE, LOSS: BELOW, OPEN: OPEN}  # of a paired test, as the book prints its verdict
 
 
-def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: float = LEVEL) -> pd.DataFrame:
+def against_plain(study: Study, arms: Sequence[str], *, family: int = 0) -> pd.DataFrame:
     """What each of the ``arms`` gains over plain training on each task on which something learned.
 
     The columns of :meth:`~isonb_lab.claims.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
-    over all rows, and ``outcome``: significantly above or below plain training at that ``level``, or not significant.
+    over all rows, and ``outcome``: significantly above or below plain training, or not significant.
     A method without a working setting on a task is no test: its outcome says so, and it has no ``p``. ``mde`` is
     the minimum detectable effect at the first step of Holm's method, which is what a verdict needs. With a planned
     ``family`` of so many cells those that lack a planned run have no row, and count as p = 1.
@@ -39,7 +39,7 @@ def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: 
         if len(values) >= FEWEST and not study.unlearned(suite) and not partly & {(arm, suite), (PLAIN, suite)}
     }
     works = {name: values for name, values in gains.items() if name not in broken}
-    tests = paired_tests(works, family=family, level=level)
+    tests = paired_tests(works, family=family)
     rows = []
     for name, values in gains.items():
         mean, test = student(values), tests.get(name)
@@ -48,8 +48,8 @@ def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: 
     return pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "mde", "p", "outcome"])
 
 
-def joint_intervals(samples: Mapping[str, Sequence[float]], *, level: float = LEVEL) -> dict[str, Interval]:
-    """Student's intervals of several means that hold together with probability ``level``, by Bonferroni's inequality.
+def joint_intervals(samples: Mapping[Name, Sequence[float]]) -> dict[Name, Interval]:
+    """Student's intervals of several means that hold together with probability 0.95, by Bonferroni's inequality.
 
     A statement about all of them, that none leaves room for a gain, needs these: 95% intervals one by one miss some.
 
@@ -57,7 +57,7 @@ def joint_intervals(samples: Mapping[str, Sequence[float]], *, level: float = LE
     >>> round(several["a"].high, 2), round(student([0.1, 0.2, 0.3]).high, 2)
     (0.56, 0.45)
     """
-    shared = 1 - (1 - level) / max(len(samples), 1)
+    shared = 1 - (1 - LEVEL) / max(len(samples), 1)
     return {name: student(values, level=shared) for name, values in samples.items()}
 
 

@@ -87,7 +87,7 @@ class Errata:
         """How many entries are of this kind."""
         return sum(row["kind"] == kind for row in self.rows)
 
-    def chart(self, *, width: int = 330) -> Any:
+    def chart(self) -> Any:
         """A bar an entry, as long as its readings are apart, the longest first."""
         frame = self.frame().sort_values("apart", ascending=False, kind="stable")
         frame["numbers"] = [number_pair(row.theirs, row.ours) for row in frame.itertuples()]
@@ -96,7 +96,7 @@ class Errata:
         scale, axis = alt.Scale(domain=[0, 2.6]), alt.Axis(grid=False)  # a line would run through the numbers
         across = alt.X("apart:Q", title="difference over the larger of the two", scale=scale, axis=axis)
         colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(KINDS), range=list(COLORS)))
-        base = alt.Chart(frame.drop(columns=["theirs", "ours"]), width=width, height=alt.Step(18)).encode(down, across)
+        base = alt.Chart(frame.drop(columns=["theirs", "ours"]), width=330, height=alt.Step(18)).encode(down, across)
         marks: dict[str, Any] = {"filled": True, "size": 60, "opacity": 1}
         dots = base.mark_point(**marks).encode(
             colour, alt.Shape("kind:N", title=None, scale=alt.Scale(domain=list(KINDS)))
@@ -120,7 +120,7 @@ def cells_over_the_bound(scores: pd.DataFrame, shares: pd.DataFrame) -> tuple[in
     return over, len(scores)
 
 
-def svd_slopes(seed: int = 0, step: float = 1e-6) -> tuple[float, float]:
+def svd_slopes(seed: int = 0) -> tuple[float, float]:
     """The largest error of SoftDecay's gradient at two equal singular values: through the SVD, and ours.
 
     Both against central differences of the same smooth function of one 5 x 7 matrix with singular values 4, 2, 2, 1;
@@ -141,6 +141,7 @@ def svd_slopes(seed: int = 0, step: float = 1e-6) -> tuple[float, float]:
     def value(points: Tensor) -> Tensor:
         return (soft_decay(points, alpha, "safe") * weights).sum((-2, -1))
 
+    step = 1e-6
     steps = step * torch.eye(35, dtype=torch.float64).view(35, 5, 7)
     want = ((value(x + steps) - value(x - steps)) / (2 * step)).view(5, 7)
     errors = []

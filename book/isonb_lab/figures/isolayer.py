@@ -20,12 +20,12 @@ LAYERS = ("stretch what isn't read", "squeeze what is read", "turn")
 Frames = tuple[pd.DataFrame, pd.DataFrame]
 
 
-def two_classes(distance: float = 1.5, n: int = 40) -> tuple[Tensor, Tensor]:
-    """Two classes of ``n`` points apart along x, the direction that the classifier reads; x and y uncorrelated."""
+def two_classes() -> tuple[Tensor, Tensor]:
+    """Two classes of 40 points apart along x, the direction that the classifier reads; x and y uncorrelated."""
     generator = torch.Generator().manual_seed(3)
-    labels = torch.arange(2).repeat_interleave(n)
-    noise = torch.randn(2 * n, 2, generator=generator, dtype=torch.float64)
-    x = distance * (2.0 * labels - 1) + 0.9 * noise[:, 0]
+    labels = torch.arange(2).repeat_interleave(40)
+    noise = torch.randn(80, 2, generator=generator, dtype=torch.float64)
+    x = 1.5 * (2.0 * labels - 1) + 0.9 * noise[:, 0]
     x = x - x.mean()
     y = 0.42 * (noise[:, 1] - noise[:, 1].mean())
     return torch.stack([x, y - x * (x @ y) / (x @ x)], 1), labels
@@ -42,9 +42,9 @@ def plane_layer(name: str, t: float, cloud: Tensor) -> Tensor:
     return torch.tensor([[c, -s], [s, c]], dtype=cloud.dtype)
 
 
-def border_facts(cloud: Tensor, labels: Tensor, weight: float = 2.0) -> dict[str, float]:
+def border_facts(cloud: Tensor, labels: Tensor) -> dict[str, float]:
     """IsoScore, accuracy and cross-entropy of a classifier that reads x alone."""
-    logits = torch.stack([-weight * cloud[:, 0] / 2, weight * cloud[:, 0] / 2], 1)
+    logits = torch.stack([-cloud[:, 0], cloud[:, 0]], 1)
     right = float((logits.argmax(1) == labels).double().mean())
     return {"IsoScore": float(isoscore(cloud)), "accuracy": right, "loss": float(cross_entropy(logits, labels))}
 
@@ -64,7 +64,7 @@ def border_frames(cloud: Tensor, labels: Tensor, names: Sequence[str], places: S
     )
 
 
-def border_chart(frames: Frames, keep: str = "true") -> Any:
+def border_chart(frames: Frames, keep: str) -> Any:
     """Cloud, frozen border and facts; the expression ``keep`` filters what is shown."""
     dots, facts = frames
     square = alt.Scale(domain=[-4.6, 4.6], nice=False)

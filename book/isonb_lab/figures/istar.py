@@ -61,7 +61,7 @@ def sample_sizes(
     )
 
 
-def divided_spectrum(rows: pd.DataFrame, facts: pd.DataFrame, *, top: float, keep: str = "true") -> Any:
+def divided_spectrum(rows: pd.DataFrame, facts: pd.DataFrame, *, top: float, keep: str) -> Any:
     """Bars of ``variance`` by ``direction``, coloured by their ``side`` ("above" or "below") of the dashed ``limit``.
 
     ``facts`` has the ``limit`` and a line of text, ``told``; the axis ends at ``top``. The expression ``keep`` filters

@@ -47,7 +47,7 @@ def count_outcomes(outcomes: Iterable[str], where: str) -> str:
     return f"{', '.join(counts)} of {len(listed)} {where}" if listed else "no runs"
 
 
-def evidence_map(frame: pd.DataFrame, *, arms: Sequence[str], cells: Sequence[str], height: int = 22) -> Any:
+def evidence_map(frame: pd.DataFrame, *, arms: Sequence[str], cells: Sequence[str]) -> Any:
     """A row an arm, a column a cell, and a mark for the outcome; no mark where there is no run.
 
     ``frame``: ``arm``, ``cell``, ``outcome`` (one of :data:`LABELS`), ``mean``, ``low``, ``high``, and their ``unit``.
@@ -57,7 +57,7 @@ def evidence_map(frame: pd.DataFrame, *, arms: Sequence[str], cells: Sequence[st
     'point'
     """
     numbers = [alt.Tooltip(f"{name}:Q", format="+.3f") for name in ("mean", "low", "high")]
-    base = alt.Chart(frame.round(4), width=alt.Step(24), height=alt.Step(height))
+    base = alt.Chart(frame.round(4), width=alt.Step(24), height=alt.Step(22))
     return base.mark_point(filled=True, size=90, opacity=1).encode(
         alt.X("cell:N", title=None, sort=list(cells), axis=alt.Axis(labelAngle=-60, labelLimit=160, orient="top")),
         alt.Y("arm:N", title=None, sort=list(arms), axis=alt.Axis(labelLimit=160, grid=True)),

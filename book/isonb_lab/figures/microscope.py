@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -255,14 +255,14 @@ class Microscope:
     def _repr_html_(self) -> str:
         data = json.dumps(self.data(), separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
         last = len(self.lists) - 1
-        options = "".join(f'<option value="{n}">{_text(self.texts[i])}</option>' for n, i in enumerate(self.picks))
+        options = "".join(f'<option value="{n}">{escape(self.texts[i])}</option>' for n, i in enumerate(self.picks))
         panels = "".join(self._panel(name, self.entries(last, self.picks[0], name)) for name in VIEWS)
         return (
             '<div class="isonb-microscope" role="group" aria-label="Sentence microscope">'
             f'<label class="isonb-pick">Sentence <select>{options}</select></label>'
             f'<label class="isonb-layer">Layer <input type="range" min="0" max="{last}" step="1" value="{last}">'
             f" <output>{last}</output></label>"
-            f'<p class="isonb-chosen">{_text(self.texts[self.picks[0]])}</p>'
+            f'<p class="isonb-chosen">{escape(self.texts[self.picks[0]])}</p>'
             f'<p class="isonb-told" aria-live="polite"></p><div class="isonb-lists">{panels}</div>'
             f'<script type="application/json">{data}</script>'
             f"<script>{SCRIPT.read_text(encoding='utf-8')}</script></div>"
@@ -270,21 +270,16 @@ class Microscope:
 
     def _panel(self, name: str, entries: Sequence[Entry]) -> str:
         rows = "".join(self._row(entry) for entry in entries)
-        return (
-            f'<section aria-label="{name}"><p><strong>{name}</strong> {_text(VIEWS[name])}</p><ol>{rows}</ol></section>'
-        )
+        head = f"<p><strong>{name}</strong> {escape(VIEWS[name])}</p>"
+        return f'<section aria-label="{name}">{head}<ol>{rows}</ol></section>'
 
     def _row(self, entry: Entry) -> str:
         mark, kind = ("" if shown else " hidden" for shown in (entry.new, entry.kin))
         new = ' class="isonb-new"' if entry.new else ""
         return (
             f'<li{new}><span class="isonb-cosine">{entry.cosine:.2f}</span> '
-            f"<span>{_text(self.texts[entry.text])}</span> <em{mark}>new</em> <em{kind}>{_text(entry.kin)}</em></li>"
+            f"<span>{escape(self.texts[entry.text])}</span> <em{mark}>new</em> <em{kind}>{escape(entry.kin)}</em></li>"
         )
 
     def __repr__(self) -> str:
         return f"Microscope({len(self.picks)} of {len(self.texts)} sentences, {len(self.lists)} layers)"
-
-
-def _text(text: str) -> str:
-    return html.escape(text, quote=True)

@@ -31,7 +31,7 @@ def dose_rows(triples: Iterable[tuple[str, float, float]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["loss", "rate", "what", "update", "value"])
 
 
-def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int = 190) -> Any:
+def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None) -> Any:
     """A panel a measure (rows) and learning rate (columns): the mean over runs by update, one line a loss.
 
     ``frame`` as in :func:`dose_rows`; rows of several runs are averaged. ``stops``, with the same columns, are marked.
@@ -47,7 +47,7 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
     both = pd.concat(parts, ignore_index=True)
     rows = []
     for what in dict.fromkeys(both["what"]):
-        base = alt.Chart(width=width, height=130)
+        base = alt.Chart(width=190, height=130)
         base = base.transform_filter("datum.panel == panel") if "panel" in both else base
         lines = base.transform_filter("datum.kind == 'line'").mark_line()
         marks = base.transform_filter("datum.kind == 'stop'").mark_point(size=90, filled=True, shape="diamond")

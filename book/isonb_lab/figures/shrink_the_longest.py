@@ -56,7 +56,7 @@ def tree_frames(
     )
 
 
-def tree_chart(frames: Frames, keep: str = "true") -> Any:
+def tree_chart(frames: Frames, keep: str) -> Any:
     """The cloud with its tree and arrows beside its bars; the expression ``keep`` filters every part."""
     dots, rungs, facts = frames
 

@@ -27,7 +27,7 @@ def _decayed(s: str) -> str:
     return f"(kind == '{MODES['code']}' ? {raw} : (alpha <= -1 || alpha > 0) ? null : max({raw}, 0))"
 
 
-def decay_curves(spectrum: Sequence[float], alpha: float = -0.6) -> Any:
+def decay_curves(spectrum: Sequence[float]) -> Any:
     """Curve of f from 0 to 6, and ``spectrum`` over its largest value by rank; a slider for alpha, a menu of modes."""
     places = np.round(np.concatenate([np.linspace(0, 1, 41), np.linspace(1.1, 6, 50)]), 3)
     near = alt.Chart(pd.DataFrame({"s": places}), width=225, height=230)
@@ -57,7 +57,7 @@ def decay_curves(spectrum: Sequence[float], alpha: float = -0.6) -> Any:
     )
     both = alt.layer(before.mark_line(clip=True).encode(*channels), after.encode(*channels))
     controls = (
-        slider("alpha", -1.5, 0.3, step=0.05, value=alpha, label="alpha"),
+        slider("alpha", -1.5, 0.3, step=0.05, value=-0.6, label="alpha"),
         option_menu("kind", list(MODES.values()), label="mode"),
     )
     return ((still + zero + curve) | both).add_params(*controls)
@@ -270,7 +270,7 @@ def distributions(values: Mapping[int, Tensor], panel: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def distribution_functions(rows: pd.DataFrame, *, columns: int = 2) -> Any:
+def distribution_functions(rows: pd.DataFrame) -> Any:
     """A panel a ``panel``, a line a ``layer``, the last layer of each panel dashed: columns as of `distributions`."""
     order = ["other layers", "last layer"]
     last = rows["layer"] == rows.groupby("panel")["layer"].transform("max")
@@ -283,4 +283,4 @@ def distribution_functions(rows: pd.DataFrame, *, columns: int = 2) -> Any:
         alt.StrokeDash("line:N", sort=order, scale=alt.Scale(domain=order, range=DASHES[:2]), title=None),
         tooltip=["panel", "layer", "x", "share"],
     )
-    return chart.facet(alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(rows["panel"]))), columns=columns)
+    return chart.facet(alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(rows["panel"]))), columns=2)

@@ -115,7 +115,7 @@ def at(scores: pd.DataFrame, reader: str, turn: str, strength: float, of: str = 
     return row(scores, reader, turn=turn, strength=strength, set=of, **where)
 
 
-def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]], digits: int = 3) -> list[dict[str, str]]:
+def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]]) -> list[dict[str, str]]:
     """What to do with some layers of some encoders, one row a reader; gains are over the mean-pooled vectors.
 
     Not for retrieval: its fit held the questions that it was tried on, and its texts were cut. Of vectors without the
@@ -129,13 +129,13 @@ def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]], digits: in
                 at(scores, reader, "whitening", plan.PART_PLACE, encoder=encoder, layer=layer, pool=pool)
                 for pool in plan.POOLS
             )
-            apart = f"{without['score'] - raw['score']:+z.{digits}f}"
+            apart = f"{without['score'] - raw['score']:+z.3f}"
             output.append(
                 {
                     "model": f"{KINDS_OF_MODEL[encoder]} ({encoder}), layer {layer}",
                     "reader": reader,
                     "what to do": _to_do(gained),
-                    f"p = {plan.PART_PLACE}": interval(gained, digits=digits),
+                    f"p = {plan.PART_PLACE}": interval(gained),
                     f"without the first token, p = {plan.PART_PLACE}": apart,
                 }
             )

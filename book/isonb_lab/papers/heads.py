@@ -40,7 +40,7 @@ def participation(runs: pd.DataFrame) -> pd.Series[float]:
     return 1 + (width(runs) - 1) * isotropy(runs)
 
 
-def span(runs: pd.DataFrame, by: Sequence[str], digits: int = 1) -> str:
+def span(runs: pd.DataFrame, by: Sequence[str]) -> str:
     """The least and the greatest mean of :func:`participation` over groups of runs: "1.1 to 2.9 of 128".
 
     A dash where no run says what its head read.
@@ -49,4 +49,4 @@ def span(runs: pd.DataFrame, by: Sequence[str], digits: int = 1) -> str:
     if means.empty:
         return "–"
     widths = " and ".join(f"{size:.0f}" for size in sorted(width(runs).dropna().unique()))
-    return f"{means.min():.{digits}f} to {means.max():.{digits}f} of {widths}"
+    return f"{means.min():.1f} to {means.max():.1f} of {widths}"

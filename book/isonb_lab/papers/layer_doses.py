@@ -30,10 +30,10 @@ def responses(study: Study) -> pd.DataFrame:
     return table[["run_id", *KEYS, "what", "update", "value"]]
 
 
-def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
+def changes(study: Study) -> pd.DataFrame:
     """One row a run, loss and rate: what the layer changed where it would have stopped, and at the end.
 
-    Columns: suite, head, seed, loss, rate; ``epoch`` of the best score on the held-out rows, before ``patience``
+    Columns: suite, head, seed, loss, rate; ``epoch`` of the best score on the held-out rows, before :data:`PATIENCE`
     epochs without a better one; ``update`` of it; ``score`` and ``isoscore`` there less those before the layer,
     ``score_end`` and ``isoscore_end`` after the last epoch; ``before``, the IsoScore before the layer.
     """
@@ -41,7 +41,7 @@ def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
     logged = responses(study)
     every = logged.pivot(index=[*KEYS, "update"], columns="what", values="value").reset_index("update")
     for key, wide in every.groupby(level=list(KEYS)):
-        best = stopping(wide["held"].tolist(), patience)
+        best = stopping(wide["held"].tolist(), PATIENCE)
         update, score, isoscore = (wide[name].to_numpy() for name in ("update", "score", "isoscore"))
         row = dict(zip(KEYS, key, strict=True)) | {"epoch": best, "update": update[best], "before": isoscore[0]}
         for name, values in (("score", score), ("isoscore", isoscore)):

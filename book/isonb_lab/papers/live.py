@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -92,9 +91,9 @@ class Layered:
         return measured
 
 
-def fine_tune(config: Mapping[str, Any], data: str | Path | None = None) -> FineTuned:
+def fine_tune(config: Mapping[str, Any]) -> FineTuned:
     """Fine-tune a configuration, as in :func:`~isonb_lab.runs.settings.plan`, without a method."""
-    run = prepare(dict(config) | {"method": "none"}, data)
+    run = prepare(dict(config) | {"method": "none"}, None)
     with work_folder(None) as folder:
         train(run, folder, resumable=False, progress=False)
     run.model.requires_grad_(False)

@@ -161,7 +161,7 @@ def table(measured: Mapping[Part, Runs]) -> pd.DataFrame:
     for part, reader in [(some, name) for some in measured for name in some.readers]:
         cells, column = measured[part], READERS[reader]
         points = {arm: list(values) for arm, values in gains(cells, column).items()}
-        tests, joint = paired_tests(points, level=LEVEL), joint_intervals(points, level=LEVEL)
+        tests, joint = paired_tests(points), joint_intervals(points)
         for arm, rows in cells.items():
             line: dict[str, Any] = {"part": part.letter, "model": part.model, "reader": reader, "arm": arm}
             line |= {"seeds": len(rows), "score": float(rows[column].mean())}
@@ -289,7 +289,7 @@ def with_first_token(measured: Mapping[Part, Runs]) -> dict[str, PairedTest]:
         return {}
     first, without = (gains(measured[part], READERS[COSINE]) for part in (FIRST_TOKEN_PART, SMOLLM2))
     more = (first - without)[list(ROUNDER[:2])].dropna()
-    return paired_tests({arm: list(values) for arm, values in more.items()}, level=LEVEL) if len(more) > 1 else {}
+    return paired_tests({arm: list(values) for arm, values in more.items()}) if len(more) > 1 else {}
 
 
 def _more_with_first_token(tests: Mapping[str, PairedTest]) -> tuple[str, str]:

@@ -16,6 +16,7 @@ import pandas as pd
 from scipy import stats as scipy_stats
 
 from isonb.runtime.told import between
+from isonb_lab.claims.comparing import joint_intervals
 from isonb_lab.claims.table import failed
 from isonb_lab.runs.recordings import FOLDER, scored
 from isonb_lab.statistics.paired import PairedTest, paired_tests
@@ -99,14 +100,13 @@ def levels(cells: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
     """
     treated = {weight: rows for weight, rows in cells.items() if weight != 0}
     gains = {weight: STEP * (rows["score"] - cells[0.0]["score"]) for weight, rows in treated.items()}
-    tests = paired_tests(gains, level=LEVEL)
-    joint = 1 - (1 - LEVEL) / max(1, len(gains))
+    tests, joint = paired_tests(gains), joint_intervals(gains)
     lines = []
     for weight, rows in cells.items():
         line: dict[str, float | None] = {"weight": weight, "seeds": len(rows)}
         line |= with_ends("reached", student(rows[READ])) | with_ends("score", student(rows["score"]))
         if weight in gains:
-            gain, test = student(gains[weight], level=joint), tests[weight]
+            gain, test = joint[weight], tests[weight]
             line |= with_ends("gain", gain) | {"p": test.p, "detectable": test.visible}
             line |= {"equivalent": gain.low > -POINT and gain.high < POINT}
         lines.append(line)
@@ -169,14 +169,16 @@ def failures(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def power(plain: float, seeds: int, tests: int = len(ARMS) - 1) -> float:
+def power(plain: float, seeds: int) -> float:
     """How often an arm that never fails would differ from plain training of this share, at Holm's first step.
 
     >>> round(power(0.27, 60), 2), round(power(0.05, 60), 2)
     (1.0, 0.01)
     """
     counts = np.arange(seeds + 1)
-    shows = [scipy_stats.fisher_exact([[k, seeds - k], [0, seeds]]).pvalue <= (1 - LEVEL) / tests for k in counts]
+    shows = [
+        scipy_stats.fisher_exact([[k, seeds - k], [0, seeds]]).pvalue <= (1 - LEVEL) / (len(ARMS) - 1) for k in counts
+    ]
     return float(scipy_stats.binom.pmf(counts, seeds, plain)[shows].sum())
 
 
@@ -192,7 +194,7 @@ def weights(frame: pd.DataFrame) -> dict[tuple[str, float], PairedTest]:
         for weight, rows in cells.items():
             if weight and 0.0 in cells and len(rows) > 1:
                 gains[task, weight] = list(STEP * (rows["score"] - cells[0.0]["score"]))
-    return paired_tests(gains, family=4, level=LEVEL)
+    return paired_tests(gains, family=4)
 
 
 def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) -> list[Answer]:
@@ -226,7 +228,7 @@ def length(frame: pd.DataFrame) -> PairedTest | None:
     if len(cells["plain"]) < 2:
         return None
     gains = STEP * (cells["layer"]["score"] - cells["plain"]["score"])
-    return paired_tests({"layer": list(gains)}, level=LEVEL)["layer"]
+    return paired_tests({"layer": list(gains)})["layer"]
 
 
 def answers(frame: pd.DataFrame) -> pd.DataFrame:

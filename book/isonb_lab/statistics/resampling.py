@@ -34,7 +34,7 @@ WORK = 100_000_000  # resampled values of a difference in all; larger sets get f
 FEWEST = 1000
 
 
-def bootstrap(values: ArrayLike, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> Interval:
+def bootstrap(values: ArrayLike, *, level: float = LEVEL, draws: int = DRAWS) -> Interval:
     """Expanded interval of the mean of ``values`` (n,): scores or paired differences, one a seed or one an example.
 
     Raises :class:`StatsError` for fewer than 2 values and for NaN.
@@ -45,7 +45,7 @@ def bootstrap(values: ArrayLike, *, level: float = LEVEL, draws: int = DRAWS, se
     """
     x = finite(values, "values", 2)
     n = len(x)
-    means = np.concatenate([x[rows].mean(axis=1) for rows in _resamples(n, draws, np.random.default_rng(seed), CELLS)])
+    means = np.concatenate([x[rows].mean(axis=1) for rows in _resamples(n, draws, np.random.default_rng(0), CELLS)])
     tail = float(scipy_stats.norm.cdf(np.sqrt(n / (n - 1)) * scipy_stats.t.ppf((1 - level) / 2, n - 1)))
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(float(x.mean()), float(low), float(high), level, n, "expanded")
@@ -134,7 +134,7 @@ def _rank_correlations(x: Array, y: Array) -> Array:
         return np.asarray((a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1)), dtype=np.float64)
 
 
-def correlation_of_means(x: Array, y: Array, *, draws: int = DRAWS, seed: int = 0) -> Interval:
+def correlation_of_means(x: Array, y: Array) -> Interval:
     """Spearman's correlation between the column means of ``x`` and of ``y``, both (n, k), and its percentile interval.
 
     Rows, one a seed, are drawn with replacement, the same ones on both sides; means and ranks are taken anew in every
@@ -147,7 +147,7 @@ def correlation_of_means(x: Array, y: Array, *, draws: int = DRAWS, seed: int = 
     if x.shape != y.shape or x.ndim != 2 or min(x.shape) < 2 or not np.isfinite([x, y]).all():
         got = f"shapes {x.shape} and {y.shape}"
         raise StatsError(f"two sides must be finite and of one shape, at least 2 by 2; got {got}. Pass whole rows.")
-    rows = np.concatenate([*_resamples(len(x), draws, np.random.default_rng(seed), CELLS // x.shape[1])])
+    rows = np.concatenate([*_resamples(len(x), DRAWS, np.random.default_rng(0), CELLS // x.shape[1])])
     means = (np.concatenate([[side.mean(0)], side[rows].mean(1)]) for side in (x, y))
     each = np.nan_to_num(_rank_correlations(*means))
     return _percentile(float(each[0]), each[1:], len(x))
@@ -206,7 +206,7 @@ def halves(n: int, draws: int = 100, seed: int = 0) -> Tensor:
     return order[:, : n // 2].sort(-1).values
 
 
-def standard_error(statistic: Callable[[Tensor], Tensor], n: int, draws: int = 100, seed: int = 0) -> Tensor:
+def standard_error(statistic: Callable[[Tensor], Tensor], n: int, draws: int = 100) -> Tensor:
     r"""Standard error of a smooth statistic of n independent items, from random halves.
 
     ``statistic`` takes the indices of some items and returns a tensor, the same shape each time; so does this function.
@@ -219,5 +219,5 @@ def standard_error(statistic: Callable[[Tensor], Tensor], n: int, draws: int = 1
     >>> bool((error / (x.std() / 10) - 1).abs() < 0.05)
     True
     """
-    values = torch.stack([torch.as_tensor(statistic(rows)) for rows in halves(n, draws, seed)])
+    values = torch.stack([torch.as_tensor(statistic(rows)) for rows in halves(n, draws)])
     return values.std(0).mul(float((n // 2) / (n - n // 2)) ** 0.5)
