@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import jupytext
 import pytest
 from nbclient import NotebookClient
+from processes import python
 
 import isonb
 
@@ -136,11 +135,9 @@ def test_one_loss_one_method_one_study_one_grid_one_chapter_and_one_file_of_pict
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.lstrip(), encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{tmp_path / 'book'}")
-    run = [sys.executable, "-P", "-c", RUN]
-    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=os.environ)
-    assert done.returncode == 0, done.stderr
-    assert "fifth  -- Fifth (Nobody, 2030)\n  Vectors are to be orthogonal.\n    weight=1.0  " in done.stdout
-    assert "fifth  smoke\n  Fifth (Nobody, 2030)." in done.stdout
+    listed = python("-P", "-c", RUN, cwd=tmp_path)
+    assert "fifth  -- Fifth (Nobody, 2030)\n  Vectors are to be orthogonal.\n    weight=1.0  " in listed
+    assert "fifth  smoke\n  Fifth (Nobody, 2030)." in listed
     chapter = jupytext.reads((tmp_path / "book/papers/fifth.md").read_text(encoding="utf-8"), "md:myst")
     resources = {"metadata": {"path": str(tmp_path / "book/papers")}}
     NotebookClient(chapter, kernel_name="python3", resources=resources).execute()

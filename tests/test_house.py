@@ -1,9 +1,10 @@
 """The rules of the house that code can check: what imports what, and what `import isonb` may need."""
 
 import ast
-import subprocess
 import sys
 from pathlib import Path
+
+from processes import python
 
 import isonb
 
@@ -40,10 +41,8 @@ assert sentences is isonb_lab.data.corpus.sentences and EMBEDDED is isonb.models
 assert isonb.pages is isonb_lab.pages and isonb_lab.pages.__spec__.name == "isonb_lab.pages"
 print(*sorted(str(one.message).split(" ")[0] for one in raised if one.category is DeprecationWarning))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
     names = "isonb.lab isonb.lab.data isonb.lab.data.corpus isonb.lab.encoders isonb.lab.encoders.catalogue isonb.pages"
-    assert set(names.split()) <= set(done.stdout.split())
+    assert set(names.split()) <= set(python("-c", code).split())
 
 
 def test_with_torch_alone_isonb_computes_and_what_is_missing_is_told_by_name():
@@ -65,8 +64,7 @@ for call in (lambda: isonb.audit(torch.eye(30)), lambda: isonb.compare(torch.eye
     except (isonb.DependencyError, isonb.InputError) as error:
         print(error)
 """
-    arguments = [sys.executable, "-W", "ignore", "-c", script]
-    output = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.splitlines()
+    output = python("-W", "ignore", "-c", script).splitlines()
     wants = ["0.6667 True", *["isonb.audit needs numpy"] * 2, "rips_barcode", "'cosin'"]
     for want, line in zip(wants, output, strict=True):
         assert want in line

@@ -18,6 +18,7 @@ import pytest
 from build import ProjectBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from processes import call, python
 from test_house import foreign
 
 import isonb
@@ -31,19 +32,12 @@ MODULE, LAB = (
 )
 
 
-def call(*command, **options):
-    """What a command prints; an AssertionError with all it said if it fails."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory):
     """The folder of both sdists and of the wheels made from them, as for publishing."""
     folder = tmp_path_factory.mktemp("dist")
     for project in (ROOT, ROOT / "book"):
-        call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, project)
+        python("-m", "build", "--no-isolation", "--outdir", folder, project)
     return folder
 
 
@@ -57,19 +51,19 @@ def wheels(dist):
 def installed(wheels, tmp_path_factory):
     """Run a command of the installed wheels in an empty folder; the libraries are those of this environment."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
-    call(*pip, "--disable-pip-version-check", "--target", folder / "site", *wheels)
+    pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    python(*pip, "--disable-pip-version-check", "--target", folder / "site", *wheels)
     hidden = {"PYTHONPATH": str(folder / "site"), "PYTHONSAFEPATH": "1", "CUDA_VISIBLE_DEVICES": ""}
 
     def run(*arguments):
-        return call(sys.executable, *arguments, cwd=folder, env=os.environ | hidden)
+        return python(*arguments, cwd=folder, env=os.environ | hidden)
 
     run.folder = folder
     return run
 
 
 def test_the_wheels_hold_what_the_checkout_has_and_pass_twine(dist, wheels):
-    call(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
+    python("-m", "twine", "check", "--strict", *dist.iterdir())
     extra = [(f"book/{folder}", f"isonb_lab/{folder}") for folder in ("experiments", "recorded")]
     places = [("isonb", "isonb")], [("book/isonb_lab", "isonb_lab"), *extra]
     for wheel, folders in zip(wheels, places, strict=True):
@@ -163,7 +157,7 @@ for name, library, extra in {EXTRAS!r}:
         del sys.modules[loaded]
     del sys.modules[library]
 """
-    report = call(sys.executable, "-W", "ignore", "-c", code).splitlines()
+    report = python("-W", "ignore", "-c", code).splitlines()
     assert len(report) == len(EXTRAS)
     for line, (_, library, extra) in zip(report, EXTRAS, strict=True):
         source = "-e .* -e .*/book" if extra == "lab" else rf".*\[{extra}\].*"

@@ -3,12 +3,11 @@
 import doctest
 import inspect
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
+from processes import python
 
 import isonb
 from isonb import layers, losses, transforms
@@ -115,9 +114,9 @@ def test_a_module_is_an_option_and_trains():
 @pytest.mark.slow
 def test_nothing_is_read_from_a_docstring():
     lines = "import isonb, isonb.cli; print(isonb.IStarLoss(zeta=0.3)); isonb.cli.main(['list', 'methods'])"
-    run = subprocess.run([sys.executable, "-OO", "-c", lines], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith("IStarLoss(weight=1.0, zeta=0.3, unbiased=False, group='world')")
-    assert "float from 0 to 1 or 'auto'" in " ".join(run.stdout.split())
+    report = python("-OO", "-c", lines)
+    assert report.startswith("IStarLoss(weight=1.0, zeta=0.3, unbiased=False, group='world')")
+    assert "float from 0 to 1 or 'auto'" in " ".join(report.split())
 
 
 PASTED = [*PUBLIC, isonb.fit_flow, isonb.sbert_wk, isonb.soft_decay, isonb.negative_count]

@@ -5,14 +5,13 @@ import dataclasses
 import json
 import os
 import shlex
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from one_line import assert_one_line
+from processes import python
 
 import isonb
 from isonb import cli
@@ -118,11 +117,10 @@ def test_texts_name_the_rows_of_a_file_of_vectors(here, capsys):
 
 
 def test_texts_may_come_from_the_standard_input(here, bert):
-    command = [sys.executable, "-m", "isonb", "audit", bert, "--texts", "/dev/stdin"]
     with write(here / "t.txt").open() as file:
         for content in ({"input": "\n".join(TEXTS)}, {"stdin": file}):
-            ran = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False, **content)
-            assert ran.stdout.startswith(f"{len(TEXTS)} texts of stdin through "), ran.stderr
+            report = python("-m", "isonb", "audit", bert, "--texts", "/dev/stdin", cwd=here, **content)
+            assert report.startswith(f"{len(TEXTS)} texts of stdin through ")
 
 
 def test_what_to_do_next_keeps_the_rate_and_the_sample(here, capsys):
@@ -162,10 +160,7 @@ def test_no_module_of_the_folder_that_is_audited_is_run(here):
     for name in ("torch", "numpy", "json", "argparse", "pyarrow", "pandas", "isonb_lab", "sentence_transformers"):
         (here / f"{name}.py").write_text(f"open('ran_{name}', 'w')")
     np.save(here / "x.npy", np.random.default_rng(0).normal(size=(200, 8)))
-    command = [sys.executable, "-m", "isonb", "audit", "."]
-    ran = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("200 x 8 from x.npy")
+    assert python("-m", "isonb", "audit", ".", cwd=here).startswith("200 x 8 from x.npy")
     assert not list(here.glob("ran_*"))
 
 

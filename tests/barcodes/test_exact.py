@@ -1,14 +1,13 @@
 """Trees and neighbours of clouds that break shortcuts, against all distances in float64, and against each other."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import python
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -195,8 +194,7 @@ import sys, torch
 from isonb.barcodes.rips import h0_barcode
 print(h0_barcode(torch.tensor([[0.0], [1.0], [3.0]]), return_edges=True)[1].tolist(), {"gudhi", "gph"} & {*sys.modules})
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[[1, 2], [0, 1]] set()"
+    assert python("-c", script, cwd=tmp_path).strip() == "[[1, 2], [0, 1]] set()"
     assert not list(tmp_path.iterdir())
 
 

@@ -1,12 +1,11 @@
 """The archive of the pages: its notebooks run alone, with isonb and isonb-lab from its wheels and from nowhere else."""
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import nbformat
 import pytest
+from processes import python
 
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.downloads import archive, lines, notebooks, wheels
@@ -27,10 +26,8 @@ def test_a_notebook_with_solutions_runs_in_an_empty_folder(tmp_path):
     assert all(f"isonb-notebooks/{wheel.name}" in names for wheel in packages)
     assert sum(name.startswith("isonb-notebooks/student/") for name in names) >= 25
     assert f'"../../{packages[0].name}"' in next(cell.source for cell in first.cells if cell.id == "install")
-    command = [sys.executable, ROOT / ".ci" / "lone_notebooks.py", tmp_path / "archive.zip", ALONE]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 notebooks ran alone, 0 failed." in done.stdout
+    report = python(ROOT / ".ci" / "lone_notebooks.py", tmp_path / "archive.zip", ALONE, cwd=tmp_path)
+    assert "1 notebooks ran alone, 0 failed." in report
 
 
 def test_a_handout_has_no_solutions(book):

@@ -2,13 +2,13 @@
 
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from processes import python
 
 import isonb
 from isonb import cli
@@ -88,8 +88,7 @@ for command in ("sweep", "compare"):
         main([command, "--help"])
 print([name for name in {HEAVY!r} if name in sys.modules])
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.splitlines()[-1] == "[]"
+    assert python("-c", code).splitlines()[-1] == "[]"
 
 
 def test_the_version_is_that_of_the_project(capsys):

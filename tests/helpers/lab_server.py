@@ -23,9 +23,11 @@ def listening(folder):
     return None
 
 
-def requests(url, path, method="GET"):
+def requests(url, path, method="GET", body=None):
     """The server's answer, as JSON where there is one."""
-    request = urllib.request.Request(f"{url}/api/{path}", method=method, headers={"Authorization": f"token {TOKEN}"})
+    headers = {"Authorization": f"token {TOKEN}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{url}/api/{path}", data, headers, method=method)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.loads(answer.read() or "null")
 

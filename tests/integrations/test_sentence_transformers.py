@@ -1,12 +1,11 @@
 """sentence-transformers with a penalty, with SoftDecay, and whitened models that load without isonb."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
 from datasets import Dataset
+from processes import python
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer import losses
@@ -195,9 +194,8 @@ def test_transformed_models_load_without_isonb(bert, tmp_path):
         torch.testing.assert_close(torch.as_tensor(model.encode(TEXTS)), expected[-1], rtol=1e-3, atol=1e-4)
         places.append(str(tmp_path / type(transform).__name__))
         model.save(places[-1])
-    call = [sys.executable, "-c", LOAD_ELSEWHERE, json.dumps([TEXTS, *places])]
-    out = subprocess.run(call, capture_output=True, text=True, check=True).stdout
-    for got, want in zip(json.loads(out), expected, strict=True):
+    results = json.loads(python("-c", LOAD_ELSEWHERE, json.dumps([TEXTS, *places])))
+    for got, want in zip(results, expected, strict=True):
         torch.testing.assert_close(torch.tensor(got), want, rtol=1e-3, atol=1e-4)
 
 

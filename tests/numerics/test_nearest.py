@@ -2,8 +2,6 @@
 
 import contextlib
 import math
-import subprocess
-import sys
 from pathlib import Path
 from unittest import mock
 
@@ -12,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import python
 from scipy.spatial.distance import cdist
 from support import assert_same, check_rejects, nasty, normal
 from torch import Tensor
@@ -131,8 +130,7 @@ print(peak_mb() - start)
 @pytest.mark.skipif(not can_compile(torch.ones(1)), reason="memory of the compiled loops")
 def test_a_search_needs_little_memory():
     """No copy of a corpus of 77 MB; no matrix of all pairs, 512 MB, where copies are all searched again."""
-    done = subprocess.run([sys.executable, "-c", MEMORY], cwd=ROOT, capture_output=True, text=True, check=True)
-    corpus, pairs = map(float, done.stdout.split())
+    corpus, pairs = map(float, python("-c", MEMORY, cwd=ROOT).split())
     assert corpus < 77 / 2
     assert pairs < 128
 

@@ -1,7 +1,6 @@
 """Chapters in JupyterLab as `make edit` opens them: pairs open, and a save reaches the Markdown and no more."""
 
 import copy
-import json
 import os
 import re
 import shlex
@@ -10,11 +9,11 @@ import subprocess
 import sys
 import time
 import urllib.parse
-import urllib.request
 from pathlib import Path
 
 import pytest
-from lab_server import TOKEN, jupyter_lab
+from lab_server import jupyter_lab, requests
+from processes import call
 
 from isonb_lab.pages.chapters import Book
 
@@ -28,7 +27,7 @@ def pair(chapter):
 
 
 def git(root, *arguments):
-    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout
+    return call("git", *arguments, cwd=root)
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +60,8 @@ def lab(clone, tmp_path_factory):
     with jupyter_lab(clone, tmp_path_factory.mktemp("jupyter"), *edit_commands()[1]) as url:
 
         def ask(name, model=None):
-            body = model and json.dumps({"type": "notebook", "format": "json", "content": model}).encode()
-            headers = {"Authorization": f"token {TOKEN}", "Content-Type": "application/json"}
-            address, method = f"{url}/api/contents/{urllib.parse.quote(name)}", "PUT" if model else "GET"
-            with urllib.request.urlopen(urllib.request.Request(address, body, headers, method=method), timeout=30) as a:
-                return json.load(a)["content"]
+            body = model and {"type": "notebook", "format": "json", "content": model}
+            return requests(url, f"contents/{urllib.parse.quote(name)}", "PUT" if model else "GET", body)["content"]
 
         yield ask
 

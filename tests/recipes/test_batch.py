@@ -12,6 +12,7 @@ import batch
 import pytest
 from batch import BatchError
 from cola import save_cola
+from processes import call, python
 from waiting import until
 
 from isonb.models import catalogue
@@ -48,7 +49,7 @@ def packed(path):
 
 def test_it_starts_with_few_libraries(bare):
     code = "import batch, isonb_lab.engines.finetune, isonb_lab.engines.trainer, isonb_lab.engines.similarity"
-    subprocess.run([sys.executable, "-c", code], env=bare, check=True, timeout=120)
+    python("-c", code, env=bare, timeout=120)
 
 
 @pytest.mark.slow
@@ -61,9 +62,7 @@ def test_a_killed_batch_loses_no_finished_run_and_goes_on(bare, tmp_path):
     first.wait()
     before = packed(pack)
     assert len(before) in (1, 2)
-    again = subprocess.run([*COMMAND, "--pack", pack], env=bare, capture_output=True, text=True, timeout=300)
-    assert again.returncode == 0, again.stderr
-    assert f"{len(before)} already there" in again.stdout
+    assert f"{len(before)} already there" in call(*COMMAND, "--pack", pack, env=bare, timeout=300)
     after = packed(pack)
     runs = load_grid("evidence_dose", "smoke")
     assert set(after) == {f"records/{run.run_id}.json" for run in runs}

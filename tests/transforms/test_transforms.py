@@ -2,13 +2,13 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
 from golden_cases import cases, load, values
+from processes import python
 from sklearn.cluster import KMeans
 from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
@@ -311,8 +311,7 @@ def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
         TRANSFORMS[name]().fit(uneven(30, 6)).save(tmp_path / name)
     names = list(TRANSFORMS)
     read = f"import isonb; print(*(type(isonb.load_transform(f'{tmp_path}/{{n}}')).__name__ for n in {names}))"
-    output = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
-    assert output.stdout.split() == [type(make()).__name__ for make in TRANSFORMS.values()]
+    assert python("-c", read).split() == [type(make()).__name__ for make in TRANSFORMS.values()]
 
 
 def test_broken_files(tmp_path):

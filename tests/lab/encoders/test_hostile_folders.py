@@ -3,11 +3,10 @@
 import ast
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import isonb
 from tests.lab import hostile_folders
@@ -87,10 +86,8 @@ def lines_of(script, folders, *arguments):
     """What a process of ``script`` says, a line of JSON each, with the folders as the cache of the hub."""
     hub = next(iter(folders.values()))[0].parents[2]
     environment = {"HF_HUB_CACHE": str(hub), "HF_MODULES_CACHE": str(hub.parent / "code"), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-P", "-c", script, *arguments]
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    report = python("-P", "-c", script, *arguments, env=os.environ | environment)
+    return [json.loads(line) for line in report.splitlines()]
 
 
 @pytest.fixture(scope="module")

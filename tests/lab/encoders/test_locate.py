@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from processes import python
 from safetensors.torch import load_file, save_file
 
 from isonb.errors import DependencyError
@@ -81,8 +80,7 @@ def test_names_tell_of_an_architecture_what_its_model_does():
 def test_a_model_is_found_without_importing_its_class():
     code = "import sys\nfrom isonb.models.locate import find\nfind('tiny')\n"
     code += "print('transformers.models.bert.modeling_bert' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert python("-c", code).strip() == "False"
 
 
 def test_positions_of_roberta_are_used_to_the_last(tmp_path):

@@ -3,14 +3,13 @@
 import json
 import math
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 import torch
+from processes import python
 from transformers import TrainingArguments
 
 from isonb.models.catalogue import fingerprint
@@ -98,12 +97,11 @@ def test_two_processes_give_the_record_of_one(bert, tmp_path):
     config |= {"method": {"name": "istar", "weight": -1.0}, "validations": 2}
     (tmp_path / "run.json").write_text(json.dumps(config))
     first = finetune.run(config, progress=False)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
+    command = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    command += ["-m", "isonb_lab.engines.experiment", "--config", str(tmp_path / "run.json"), "--out", str(tmp_path)]
+    command += ["-m", "isonb_lab.engines.experiment", "--config", tmp_path / "run.json", "--out", tmp_path]
     env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    python(*command, env=env, timeout=300)
     two = read_record(Path(tmp_path) / "records" / f"{first.run_id}.json")
     assert set(two.metrics) == set(first.metrics)
     for name, value in first.metrics.items():
