@@ -7,7 +7,7 @@ import nbformat
 import pandas as pd
 import papermill
 import pytest
-from nbformat import v4
+from notebooks import python_notebook
 
 from isonb.cli import main
 
@@ -24,9 +24,7 @@ assert n < 5
 def test_a_papermill_batch_ends_in_one_table(tmp_path, capsys, monkeypatch):
     source, out = tmp_path / "chapter.ipynb", tmp_path / "out"
     out.mkdir()
-    cells = [v4.new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}), v4.new_code_cell(CHAPTER)]
-    about = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    source.write_text(nbformat.writes(v4.new_notebook(cells=cells, metadata=about)))
+    nbformat.write(python_notebook(PARAMETERS, CHAPTER), source)
     execute = partial(papermill.execute_notebook, source, kernel_name="python3", progress_bar=False)
     execute(out / "usual.ipynb")
     for name, n in (("n7", 7), ("wrong", "x")):  # the second fails before it glues anything

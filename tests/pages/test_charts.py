@@ -4,7 +4,6 @@ import json
 
 import altair as alt
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from isonb_lab import pages
@@ -13,13 +12,11 @@ from isonb_lab.pages.errors import PageError
 
 
 @pytest.fixture(autouse=True)
-def shell():
-    """A shell to display in; the theme and renderer of this module end with it."""
+def setup(shell):
+    """The theme and the renderer of the pages, which end with each test."""
     before = alt.renderers.active, alt.theme.active
-    InteractiveShell.instance()
     pages.setup()
     yield
-    InteractiveShell.clear_instance()
     alt.renderers.enable(before[0])
     alt.theme.enable(before[1])
 
@@ -36,7 +33,7 @@ def test_a_chart_without_a_description_is_refused(text):
         pages.show("chart", description="A word.")
 
 
-def test_show_displays_once_with_its_description(monkeypatch):
+def test_show_displays_once_with_its_description(shell, monkeypatch):
     monkeypatch.setenv("ISONB_BOOK", "1")
     with capture_output() as shown:
         result = pages.show(chart(), description="One\n  point.")
@@ -44,7 +41,7 @@ def test_show_displays_once_with_its_description(monkeypatch):
     assert output.data["text/plain"] == "One point."
     assert output.data[vega.MIME]["description"] == "One point."
     with capture_output() as again:
-        InteractiveShell.instance().display_formatter.format(result)  # what a cell does with its last line
+        shell.display_formatter.format(result)  # what a cell does with its last line
     assert again.outputs == []
     assert result.to_dict()["description"] == "One point."
 

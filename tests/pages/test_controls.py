@@ -4,19 +4,13 @@ import altair as alt
 import ipywidgets
 import nbclient
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from nbformat.v4 import new_code_cell, new_notebook
 
 from isonb_lab import pages
 from isonb_lab.pages.errors import PageError
 
-
-@pytest.fixture(autouse=True)
-def shell():
-    InteractiveShell.instance()
-    yield
-    InteractiveShell.clear_instance()
+pytestmark = pytest.mark.usefixtures("shell")
 
 
 @pytest.fixture

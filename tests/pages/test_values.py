@@ -6,17 +6,10 @@ import re
 import pandas as pd
 import pytest
 import torch
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from isonb_lab import pages
 from isonb_lab.pages.errors import PageError
-
-
-@pytest.fixture
-def shell():
-    yield InteractiveShell.instance()
-    InteractiveShell.clear_instance()
 
 
 def test_table_is_accessible():

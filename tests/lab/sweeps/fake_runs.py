@@ -13,34 +13,26 @@ from collections import Counter
 from pathlib import Path
 
 RUNS = 8
-HEADER = """\
----
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
----
-```{code-cell} ipython3
-:tags: [parameters]
-
+PARAMETERS = """\
 planned: dict = {}  # the run
 out: str = ""  # folder
 data: str = ""  # folder
-work: str = ""  # folder
-```
-"""
+work: str = ""  # folder"""
 
 
 def write_template(folder, cells):
     """A template of finetune runs, of these cells of code."""
+    import jupytext  # which the process of a run doesn't need, as what follows
+    from notebooks import python_notebook
+
     folder.mkdir(exist_ok=True)
-    code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in cells]
-    (folder / "finetune.md").write_text("\n".join([HEADER, *code]), encoding="utf-8")
+    code = [textwrap.dedent(cell).strip() for cell in cells]
+    jupytext.write(python_notebook(PARAMETERS, *code), folder / "finetune.md", fmt="md:myst")
     return folder
 
 
 def config(seed):
-    from isonb_lab.runs.settings import plan  # which the process of a run doesn't need
+    from isonb_lab.runs.settings import plan
 
     return plan({"task": "english_sentiment", "protocol": "smoke", "seed": seed})
 
@@ -58,9 +50,8 @@ def finished(out):
 
 def note(out, *arguments):
     """One line to the journal, in one write."""
-    handle = os.open(Path(out) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, (" ".join(map(str, arguments)) + "\n").encode())
-    os.close(handle)
+    with (out / "journal").open("a") as file:
+        file.write(" ".join(map(str, arguments)) + "\n")
 
 
 def seed_of(job):

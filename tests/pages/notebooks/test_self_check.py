@@ -5,8 +5,7 @@ from pathlib import Path
 import nbformat
 import papermill
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from nbformat.v4 import new_code_cell, new_notebook
+from notebooks import python_notebook
 
 from isonb_lab.pages.chapters import Book
 
@@ -22,9 +21,7 @@ PRINT = "print(n_topics, cloud, rate, type(rate).__name__, shared)"
 
 
 def test_right_values_pass_in_their_type_by_papermill(tmp_path):
-    cells = [new_code_cell(DECLARED, metadata={"tags": ["parameters"]}), *map(new_code_cell, (CHECK, PRINT))]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(new_notebook(cells=cells, metadata=kernel), tmp_path / "n.ipynb")
+    nbformat.write(python_notebook(DECLARED, CHECK, PRINT), tmp_path / "n.ipynb")
     inputs = {"n_topics": 7, "rate": 1, "shared": True}
     executed = papermill.execute_notebook(tmp_path / "n.ipynb", None, parameters=inputs, progress_bar=False)
     assert executed.cells[-1].outputs[0].text == "7 cls 1.0 float True\n"
@@ -40,14 +37,10 @@ def test_right_values_pass_in_their_type_by_papermill(tmp_path):
     ],
     ids=["papermill", "a name that there is not", "the cell was edited", "the cell says no types"],
 )
-def test_a_wrong_value_stops_below_the_parameters_whoever_set_it(cells, message):
-    shell = InteractiveShell.instance()
-    try:
-        for cell in cells:
-            shell.run_cell(cell, store_history=True)
-        assert message in str(shell.run_cell(CHECK, store_history=True).error_in_exec)
-    finally:
-        InteractiveShell.clear_instance()
+def test_a_wrong_value_stops_below_the_parameters_whoever_set_it(shell, cells, message):
+    for cell in cells:
+        shell.run_cell(cell, store_history=True)
+    assert message in str(shell.run_cell(CHECK, store_history=True).error_in_exec)
 
 
 @pytest.mark.parametrize("chapter", Book(ROOT).chapters, ids=lambda chapter: chapter.slug)
