@@ -39,8 +39,8 @@ def polars():
     return pytest.importorskip("polars")
 
 
-def listed(values=ROWS, type_=None, **more):
-    return pa.table({"id": IDS, "vector": pa.array(values, type=type_ or pa.list_(pa.float32())), **more})
+def listed(**more):
+    return pa.table({"id": IDS, "vector": pa.array(ROWS, type=pa.list_(pa.float32())), **more})
 
 
 def wide(names=NAMES, **more):

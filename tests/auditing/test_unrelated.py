@@ -30,9 +30,9 @@ def clusters(k, n=N, d=D, noise=0.7, tail=None, uneven=False, shift=0.0, decay=0
     return x * torch.arange(1.0, d + 1) ** -decay, label
 
 
-def with_copies(x, label, share=0.3):
+def with_copies(x, label):
     """The last rows are copies of some of the first."""
-    count = int(share * len(x))
+    count = int(0.3 * len(x))
     source = torch.randint(len(x) // 50, (count,), generator=draw(5))
     return torch.cat([x[:-count], x[source]]), torch.cat([label[:-count], label[source]])
 

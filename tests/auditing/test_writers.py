@@ -51,8 +51,8 @@ def array(rows):
     return np.array([list(row) for row in rows], dtype="float64")  # raises for a ragged or a missing row
 
 
-def keyed(rows, kind=torch.tensor):
-    return {f"doc_{i}": kind(row) for i, row in enumerate(rows)}
+def keyed(rows):
+    return {f"doc_{i}": torch.tensor(row) for i, row in enumerate(rows)}
 
 
 def text(path, content):

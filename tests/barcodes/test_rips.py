@@ -175,8 +175,8 @@ def test_cuda_h1():
     assert_same([part.cpu() for bars in rips_barcode(x.cuda()) for part in bars], rips_barcode(x))
 
 
-def cosine_distances(seed: int, n: int = 24) -> Tensor:
-    return torch.tensor(squareform(pdist(normal(n, 8, seed=seed).numpy(), "cosine")))
+def cosine_distances(seed: int) -> Tensor:
+    return torch.tensor(squareform(pdist(normal(24, 8, seed=seed).numpy(), "cosine")))
 
 
 def test_distances_in_a_batch_under_a_mask_and_in_a_gradient():

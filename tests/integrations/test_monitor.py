@@ -205,7 +205,7 @@ def test_counts_of_another_number_of_processes_begin_anew(caplog):
     assert counts.own == [0, 2]
 
 
-def pointing(cosine, n=64, d=16):
+def pointing(cosine, n=64):
     """Unit vectors whose mean cosine is ``cosine``, at lengths that differ ten times."""
     draw = torch.Generator().manual_seed(0)
     around = torch.linalg.qr(torch.randn(2 * n, n, generator=draw, dtype=torch.float64))[0].T

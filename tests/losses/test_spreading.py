@@ -16,8 +16,8 @@ ALONG = torch.ones(1, 1, dtype=torch.float64)
 SLICES = random_directions(5, 7, seed=1).double()
 
 
-def gor_penalty(points, mask=None, **options):
-    return GORLoss(**options)(points, mask)
+def gor_penalty(points, **options):
+    return GORLoss(**options)(points)
 
 
 def line(*numbers):

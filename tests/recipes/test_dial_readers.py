@@ -18,9 +18,9 @@ def cloud():
     return rng.normal(size=(120, 8)) + 0.8 * labels[:, None] * np.arange(8) / 8, labels
 
 
-def pairs(items=60):
+def pairs():
     rng = np.random.default_rng(3)
-    return rng.integers(0, 60, items), rng.integers(60, 120, items), rng.integers(0, 6, items).astype(float)
+    return rng.integers(0, 60, 60), rng.integers(60, 120, 60), rng.integers(0, 6, 60).astype(float)
 
 
 def cosine(x, first, second):

@@ -14,9 +14,9 @@ from isonb.transforms import Whitening
 from isonb.transforms.flow import GlowFlow, fit_flow
 
 
-def stirred(d, levels=2, depth=2, x=None):
+def stirred(d, levels=2, x=None):
     """A flow off its start: every parameter moved."""
-    flow = GlowFlow(d, levels=levels, depth=depth, width=8, seed=3).double()
+    flow = GlowFlow(d, levels=levels, depth=2, width=8, seed=3).double()
     flow.begin(uneven(40, d) if x is None else x)
     with torch.no_grad():
         for k, parameter in enumerate(flow.parameters()):

@@ -18,8 +18,8 @@ from tests.transforms.test_transforms import GRADED, TRANSFORMS
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
 
 
-def points(n=60, d=8):
-    return uneven(n, d) + 3.0
+def points():
+    return uneven(60, 8) + 3.0
 
 
 def by_numpy(name, x):

@@ -21,16 +21,16 @@ from isonb_lab.papers.studies import load_study
 from isonb_lab.places import EXPERIMENTS_FOLDER
 
 
-def made_up(effects, seeds=5, spread=1.5, draw=0, task="sst2", **columns):
+def made_up(effects, seeds=5, spread=1.5, **columns):
     """Runs of methods with known effects in points; paired differences have the standard deviation ``spread``."""
-    rng = np.random.default_rng(draw)
+    rng = np.random.default_rng(0)
     rows = []
     for seed in range(seeds):
         base = 80 + rng.normal(scale=2)
         for method, effect in {"none": 0.0, **effects}.items():
             score = base + effect + rng.normal(scale=0 if method == "none" else spread)
             rows.append({"seed": seed, "method.name": method, "metric.accuracy": score / 100})
-    usual = {"status": "complete", "error": "", "experiment": "finetune", "task": task, "model": "minilm"}
+    usual = {"status": "complete", "error": "", "experiment": "finetune", "task": "sst2", "model": "minilm"}
     frame = pd.DataFrame(rows).assign(**usual, **{"metric.baseline.accuracy": 0.51}, **columns)
     return frame.assign(run_id=[f"run{i}" for i in range(len(frame))])
 

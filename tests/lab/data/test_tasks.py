@@ -13,7 +13,7 @@ from isonb_lab.engines.preflight import preflight
 from isonb_lab.runs.settings import plan
 
 
-def rows_of(task, n=6):
+def rows_of(task):
     """Valid rows of a task, with one column too many and the columns in another order."""
     target = {
         "classification": lambda i: i % max(1, len(task.labels)),
@@ -25,7 +25,7 @@ def rows_of(task, n=6):
     return [
         {"idx": i, task.target: target(i), "subset": subsets[i % len(subsets)], "id": f"q{i}"}
         | {column: f"{column} {i}" for column in reversed(task.inputs)}
-        for i in range(n)
+        for i in range(6)
     ]
 
 

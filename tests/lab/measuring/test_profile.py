@@ -23,9 +23,8 @@ from tests.integrations import tiny
 L = 2
 
 
-def cloud(n, d, seed=0, offset=2.0):
-    draw = torch.Generator().manual_seed(seed)
-    return torch.randn(n, d, generator=draw) * torch.linspace(0.2, 3, d) + offset
+def cloud(n, d):
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(0)) * torch.linspace(0.2, 3, d) + 2
 
 
 def by_function(x, shrinkage_cov=None):
@@ -87,9 +86,9 @@ def encoder():
     return tiny.model("bert").float().eval()
 
 
-def batches(count=23, size=5):
-    rows = tiny.sentences(count, longest=9)
-    results = [tiny.batch(rows[start : start + size]) for start in range(0, count, size)]
+def batches():
+    rows = tiny.sentences(23, longest=9)
+    results = [tiny.batch(rows[start : start + 5]) for start in range(0, 23, 5)]
     for batch in results:  # padded to the longest of its own batch
         width = int(batch["attention_mask"].sum(-1).max())
         batch |= {key: batch[key][:, :width] for key in ("input_ids", "attention_mask")}

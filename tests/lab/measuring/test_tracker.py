@@ -26,8 +26,8 @@ class Recording(Trainer):
         return (loss, outputs) if return_outputs else loss
 
 
-def train(folder, parts=1, size=16, kind="bert", dropout=0.0, trainer=Recording, every=1, changes=None, **options):
-    micro = {"per_device_train_batch_size": size // parts, "gradient_accumulation_steps": parts}
+def train(folder, parts=1, kind="bert", dropout=0.0, trainer=Recording, every=1, changes=None):
+    micro = {"per_device_train_batch_size": 16 // parts, "gradient_accumulation_steps": parts}
     tracker = Tracker(Pooling("last" if kind == "gpt2" else "cls"), every)
     network = trainer(
         model=tiny.model(kind, dropout),
@@ -35,7 +35,6 @@ def train(folder, parts=1, size=16, kind="bert", dropout=0.0, trainer=Recording,
         train_dataset=tiny.sentences(40),
         eval_dataset=tiny.sentences(12, seed=5),
         callbacks=[tracker],
-        **options,
     )
     network.tracker = tracker
     network.train()

@@ -219,9 +219,8 @@ def test_the_isotropy_layer_starts_where_the_model_stands_and_takes_its_options(
     assert not torch.equal(*(other.second(features, seed).module[0].linear.weight for seed in (0, 1)))
 
 
-def sides(rows=60, dim=16):
-    both = uneven(2 * rows, dim, mean=3.0).float()
-    return both[:rows], both[rows:]
+def sides():
+    return uneven(120, 16, mean=3.0).float().split(60)
 
 
 @pytest.mark.parametrize("name", [name for name in local("transform") if name not in ("flow", "softdecay")])
