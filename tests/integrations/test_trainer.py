@@ -41,42 +41,49 @@ def between_labels(points: Tensor, labels: Tensor | None) -> Tensor:
     return -(means[0] - means[1]).square().sum()
 
 
-def train(folder, parts=1, size=8, rows=20, kind="bert", dropout=0.0, trainer=IsotropyTrainer, changes=None, **options):
-    """Two updates on batches of ``size`` in ``parts`` micro-batches; returns the trainer."""
+def trainer_of(
+    folder, parts=1, size=8, rows=20, kind="bert", dropout=0.0, seed=0, trainer=IsotropyTrainer, changes=None, **options
+):
+    """A trainer on batches of ``size`` in ``parts`` micro-batches."""
     if trainer is IsotropyTrainer:
         options = {"penalty": one_minus_isoscore} | options
     micro = {"per_device_train_batch_size": size // parts, "gradient_accumulation_steps": parts}
-    args = TrainingArguments(**tiny.arguments(folder, **micro, **(changes or {})))
-    ready = trainer(
-        model=tiny.model(kind, dropout),
-        args=args,
+    return trainer(
+        model=tiny.model(kind, dropout, seed),
+        args=TrainingArguments(**tiny.arguments(folder, **micro, **(changes or {}))),
         train_dataset=tiny.sentences(rows),
         eval_dataset=tiny.sentences(6),
         **options,
     )
-    ready.train()
-    return ready
+
+
+def train(*places, **options):
+    """The same after two updates."""
+    trainer = trainer_of(*places, **options)
+    trainer.train()
+    return trainer
 
 
 def assert_same_weights(first, other, atol=1e-12):
     torch.testing.assert_close(tiny.weights(first.model), tiny.weights(other.model), rtol=0, atol=atol)
 
 
+EVERY = {"points": "tokens", "layers": "all"}
 CASES = {
     "cls": {"points": "cls"},
     "labels": {"points": "cls", "penalty": between_labels},
     "two layers": {"points": "mean", "layers": [0, 1], "penalty": between_labels},
-    "tokens": {"points": "tokens", "layers": "all"},
-    "pads": {"points": "tokens", "layers": "all", "include_pads": True},
+    "tokens": EVERY,
+    "pads": EVERY | {"include_pads": True},
     "an uneven last batch": {"rows": 14},
 }
 LOSSES = {
     "entropy": {"points": "cls", "penalty": PersistentEntropyLoss(select=False, min_points=2)},
     "selected bars": {"points": "cls", "penalty": PersistentEntropyLoss(min_points=2, in_cluster=0.5)},
     "entropy of all tokens": {"points": "tokens", "penalty": PersistentEntropyLoss(select=False)},
-    "I-STAR": {"points": "tokens", "layers": "all", "penalty": IStarLoss(2.0)},
-    "I-STAR, running": {"points": "tokens", "layers": "all", "penalty": IStarLoss(2.0), "running_shrinkage": True},
-    "I-STAR unbiased": {"points": "tokens", "layers": "all", "penalty": IStarLoss(-1.0, unbiased=True)},
+    "I-STAR": EVERY | {"penalty": IStarLoss(2.0)},
+    "I-STAR, running": EVERY | {"penalty": IStarLoss(2.0), "running_shrinkage": True},
+    "I-STAR unbiased": EVERY | {"penalty": IStarLoss(-1.0, unbiased=True)},
     "CosReg": {"points": "tokens", "penalty": CosRegLoss(2.0)},
     "IsoScore": {"points": "mean", "penalty": IsoScoreLoss(weight=0.2)},
     "spectrum": {"points": "mean", "penalty": SpectrumControlLoss(0.1)},
@@ -127,7 +134,7 @@ def test_the_shrinkage_covariance_is_measured_at_each_epochs_start(tmp_path, mon
             return super().forward(points, shrinkage_cov, mask)
 
     epochs = {"max_steps": -1, "num_train_epochs": 2}
-    options = {"points": "tokens", "layers": "all", "dropout": 0.3, "rows": 16, "changes": epochs}
+    options = EVERY | {"dropout": 0.3, "rows": 16, "changes": epochs}
     trained = train(tmp_path, 1, penalty=Watched(0.0), **options)
     assert len(measured) == 4
     assert torch.equal(measured[0], measured[1])
@@ -166,11 +173,8 @@ def test_a_running_covariance_is_as_near_to_that_of_the_step_as_one_of_each_epoc
     passes, largest = [], []
     for running in (True, False):
         penalty = Compared(-1.0)
-        args = TrainingArguments(**tiny.arguments(tmp_path, per_device_train_batch_size=8, **changes))
-        trainer = penalty.trainer = IsotropyTrainer(
-            model=tiny.model(dropout=0.1), args=args, train_dataset=tiny.sentences(64), eval_dataset=None,
-            penalty=penalty, points="tokens", layers="all", running_shrinkage=running,
-        )  # fmt: skip
+        options = EVERY | {"penalty": penalty, "running_shrinkage": running}
+        trainer = penalty.trainer = trainer_of(tmp_path, rows=64, dropout=0.1, changes=changes, **options)
         measure, counted = trainer.shrinkage.refresh, []
         trainer.shrinkage.refresh = lambda *args, measure=measure, counted=counted: counted.append(measure(*args))
         trainer.train()
@@ -185,13 +189,10 @@ def test_a_running_covariance_is_as_near_to_that_of_the_step_as_one_of_each_epoc
 @pytest.mark.parametrize(("start", "running"), [(2, False), (4, False), (4, True), (6, True)])
 def test_a_resumed_training_goes_on_with_the_covariance_of_its_epoch(tmp_path, start, running):
     """Four updates an epoch: 2 and 6 are in the middle of one, 4 is the end of the first."""
-    options = {"penalty": IStarLoss(-1.0), "points": "tokens", "layers": "all", "running_shrinkage": running}
+    options = EVERY | {"penalty": IStarLoss(-1.0), "running_shrinkage": running}
     saving = {"max_steps": 8, "save_strategy": "steps", "save_steps": 2, "learning_rate": 0.05}
     whole = train(tmp_path, size=4, rows=16, changes=saving, **options)
-    args = TrainingArguments(**tiny.arguments(tmp_path / "again", per_device_train_batch_size=4, **saving))
-    again = IsotropyTrainer(
-        model=tiny.model(seed=5), args=args, train_dataset=tiny.sentences(16), eval_dataset=None, **options
-    )
+    again = trainer_of(tmp_path / "again", size=4, rows=16, seed=5, changes=saving, **options)
     again.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{start}"))
     assert again.state.global_step == 8
     assert torch.equal(tiny.weights(whole.model), tiny.weights(again.model))
@@ -239,7 +240,6 @@ def halves(points):
     return (one_minus_isoscore(points[:4]) + one_minus_isoscore(points[4:])) / 2
 
 
-EVERY = {"points": "tokens", "layers": "all"}
 SMOOTH = {"changes": {"label_smoothing_factor": 0.1}, "penalty": between_labels}
 SAME = {  # an update in so many micro-batches, and what it equals in one
     **{kind: (2, EVERY | {"kind": kind}, EVERY | {"kind": kind}) for kind in ("albert", "gpt2")},
