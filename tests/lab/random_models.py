@@ -50,44 +50,39 @@ def _texts() -> list[str]:
 
 
 @functools.cache
-def _trained(byte_level: bool, special: tuple[str, ...]) -> Tokenizer:
-    if byte_level:
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer: Any = trainers.BpeTrainer(vocab_size=500, special_tokens=list(special), initial_alphabet=alphabet)
-    else:
-        normalize, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-        arguments = Counter(
-            word for text in _texts() for word, _ in split.pre_tokenize_str(normalize.normalize_str(text))
-        )
-        letters = sorted(set("".join(arguments)))
-        common = sorted(arguments, key=lambda word: (-arguments[word], word))
-        pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *common])
-        vocabulary = {piece: number for number, piece in enumerate(list(pieces)[:500])}
-        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-        tokenizer.normalizer, tokenizer.pre_tokenizer = normalize, split
-        tokenizer.decoder = decoders.WordPiece()
-        tokenizer.add_special_tokens(list(special))
-        return tokenizer
+def _word_pieces() -> Any:
+    names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    normalize, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    words = Counter(word for text in _texts() for word, _ in split.pre_tokenize_str(normalize.normalize_str(text)))
+    letters = sorted(set("".join(words)))
+    common = sorted(words, key=lambda word: (-words[word], word))
+    pieces = dict.fromkeys([*names.values(), *letters, *(f"##{letter}" for letter in letters), *common])
+    vocabulary = {piece: number for number, piece in enumerate(list(pieces)[:500])}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalize, split
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(list(names.values()))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return _fast(tokenizer, names)
+
+
+@functools.cache
+def _bytes(special: tuple[str, ...]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=list(special), initial_alphabet=alphabet)
     tokenizer.train_from_iterator(_texts(), trainer)
     return tokenizer
 
 
-def _word_pieces() -> Any:
-    tokenizer = _trained(False, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    names = {"unk": "[UNK]", "pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
-    return _fast(tokenizer, names)
-
-
 def _byte_level(kind: str) -> Any:
     if kind == "gpt2":
-        return _fast(_trained(True, ("<|endoftext|>",)), dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>"))
-    tokenizer = _trained(True, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+        return _fast(_bytes(("<|endoftext|>",)), dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>"))
+    tokenizer = _bytes(("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
