@@ -81,9 +81,9 @@ def in_ddp(rank):
     return [parameter.grad for parameter in model.parameters()]
 
 
-def shrinkage_of(x, **kwargs):
+def shrinkage_of(x):
     """The shrinkage covariance of some rows, five a batch, and after an update with twice the points."""
-    measure = ShrinkageCovariance(forward=lambda model, batch: ([batch, model(batch)], None), **kwargs)
+    measure = ShrinkageCovariance(forward=lambda model, batch: ([batch, model(batch)], None))
     return measure.refresh(encoder(), list(x.unsqueeze(1).split(5))), measure.update(2 * encoder()(x))
 
 
@@ -103,7 +103,7 @@ def layers_on(x):
 
 def collectives(rank):
     """What the building blocks give."""
-    rows = leaf_of(rank)
+    rows = (torch.arange(2.0), torch.arange(2.0, 5.0))[rank].unsqueeze(-1).requires_grad_()
     gathered = all_rows(rows)
     (gathered * torch.arange(5.0).unsqueeze(-1)).sum().backward()
     flags = all_rows(torch.tensor([True] * (rank + 1)))
@@ -116,11 +116,6 @@ def collectives(rank):
         "first": from_first(torch.tensor([rank + 1.0])),
         "directions": random_directions(3, 2),
     }
-
-
-def leaf_of(rank):
-    """Two rows on the first process, three on the second."""
-    return (torch.arange(5.0).view(5, 1)[:2] if rank == 0 else torch.arange(5.0).view(5, 1)[2:]).requires_grad_()
 
 
 def work():

@@ -168,6 +168,7 @@ def test_a_batch_without_a_value_takes_nothing_from_the_others(name):
 
 
 def test_a_value_that_fails_on_all_processes_leaves_each_its_own_points():
+    """Where what gathers the states is the user's own."""
     metric = metrics.IsoScore(dist_sync_fn=lambda state, group: [state, state], distributed_available_fn=lambda: True)
     metric.update(torch.ones(3, 6).double())
     with pytest.raises(DegenerateError, match="must not be zero"):
@@ -430,15 +431,6 @@ def test_two_processes_give_the_value_of_the_union_in_a_few_collectives():
         assert torch.equal(result["sample"], first["sample"])
     assert len(first["sample"]) == 10
     assert 0 < int((first["sample"].mean(-1) > 50).sum()) < 10  # from both
-
-
-def test_a_gather_of_the_users_own():
-    def gather(state, group):
-        return [state, state]
-
-    metric = metrics.IsoScore(dist_sync_fn=gather, distributed_available_fn=lambda: True)
-    metric.update(X)
-    assert_same(metric.compute(), isoscore(torch.cat([X, X])))
 
 
 def test_a_metric_draws_a_course_of_values():

@@ -96,18 +96,12 @@ def test_the_form_for_other_processes_is_the_run_itself():
     assert pickle.loads(pickle.dumps(run)) == run
 
 
-@pytest.fixture
-def newer(monkeypatch):
-    """I-STAR with an option more, whose default changes nothing."""
-    fields = [("brand_new", float, option(1.5, "nothing yet", low=0, high=9))]
-    kind = dataclasses.make_dataclass("Newer", fields, bases=(methods.methods()["istar"],), frozen=True)
-    monkeypatch.setitem(methods.methods(), "istar", kind)
-
-
-def test_an_option_that_came_later_changes_no_id_at_its_default(request):
+def test_an_option_that_came_later_changes_no_id_at_its_default(monkeypatch):
     inputs = TASK | {"method": {"name": "istar", "weight": -1}}
     before = plan(inputs)
-    request.getfixturevalue("newer")
+    fields = [("brand_new", float, option(1.5, "nothing yet", low=0, high=9))]
+    newer = dataclasses.make_dataclass("Newer", fields, bases=(methods.methods()["istar"],), frozen=True)
+    monkeypatch.setitem(methods.methods(), "istar", newer)
     now, other = plan(inputs), plan(TASK | {"method": {"name": "istar", "weight": -1, "brand_new": 2}})
     assert now.run_id == before.run_id != other.run_id
     assert now.config["method"] == {**before.config["method"], "brand_new": 1.5}, "a record says all of it"
