@@ -17,9 +17,9 @@ from typing import Any
 
 import isonb
 from isonb_lab.papers.studies import STUDIES, load_study
+from isonb_lab.runtime import glue
 
 BOOK = Path(isonb.__file__).resolve().parents[1] / "book"
-TEXT = "application/papermill.record/text/plain"
 
 
 def verdicts() -> dict[str, list[str]]:
@@ -32,10 +32,8 @@ def glued(book: Path) -> dict[str, list[str]]:
     """By name: the values that executed chapters keep for the text, each once, in order."""
     found: dict[str, set[str]] = {}
     for path in book.rglob("*.ipynb"):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        for output in (output for cell in cells for output in cell.get("outputs", ())):
-            if scrap := output.get("metadata", {}).get("scrapbook"):
-                found.setdefault(scrap["name"], set()).add("".join(output["data"][TEXT]))
+        for name, value in glue.glued(json.loads(path.read_text(encoding="utf-8"))).items():
+            found.setdefault(name, set()).add(value)
     return {name: sorted(values) for name, values in found.items()}
 
 

@@ -5,12 +5,14 @@ import sys
 
 from compare_book import glued, main
 
+from isonb_lab.runtime.glue import GLUE_PREFIX
+
 
 def scrap(name, text):
     return {
         "output_type": "display_data",
-        "data": {"application/papermill.record/text/plain": text},
-        "metadata": {"scrapbook": {"name": name}},
+        "data": {f"{GLUE_PREFIX}text/plain": text},
+        "metadata": {"scrapbook": {"name": name, "mime_prefix": GLUE_PREFIX}},
     }
 
 
