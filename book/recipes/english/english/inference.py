@@ -49,6 +49,12 @@ def _base(draw: Draw, verbs: Sequence[Verb] = (*TWO_PLACE, *ONE_PLACE), quantify
     return replace(clause, agent=replace(agent, det=det), patient=patient)
 
 
+def _plain(draw: Draw, verbs: Sequence[Verb] = (*TWO_PLACE, *ONE_PLACE)) -> Clause:
+    """An affirmative clause about definite participants."""
+    clause = replace(_base(draw, verbs), negated=False)
+    return replace(clause, patient=replace(clause.patient, det="the")) if clause.patient else clause
+
+
 def _wording(draw: Draw, clause: Clause) -> Wording:
     """A wording that keeps the scope of quantifiers: no passive over "a" or "any"."""
     wording = draw.wording(clause)
@@ -113,10 +119,7 @@ def quantifiers(draw: Draw, entailed: bool) -> Case:
     No polite drummer nervously contacted the elderly girl last winter.
     =/=> Last winter, the elderly girl was nervously contacted by every polite drummer.
     """
-    clause = _base(draw)
-    clause = replace(clause, negated=False)
-    if clause.patient is not None:
-        clause = replace(clause, patient=replace(clause.patient, det="the"))
+    clause = _plain(draw)
     dets = ("all", "most", "some", "no", "three", "two") if clause.agent.plural else ("every", "no", "a")
     first, second = draw.shuffled(dets)[:2] if draw.chance(0.8) else [draw.pick(dets)] * 2
     return _case(draw, *(replace(clause, agent=replace(clause.agent, det=d)) for d in (first, second)))
@@ -132,9 +135,7 @@ def polarity(draw: Draw, entailed: bool) -> Case:
     The polite drummer nervously contacted the elderly girl last winter.
     =/=> The elderly girl was not nervously contacted by the polite drummer last winter.
     """
-    clause = replace(_base(draw), negated=draw.chance(0.5))
-    if clause.patient is not None:
-        clause = replace(clause, patient=replace(clause.patient, det="the"))
+    clause = replace(_plain(draw), negated=draw.chance(0.5))
     other = reworded(draw, clause, 0.5)
     return _case(draw, clause, other if entailed else changed(draw, other, "polarity"))
 
@@ -149,9 +150,7 @@ def roles(draw: Draw, entailed: bool) -> Case:
     The polite drummer nervously answered the elderly girl last winter.
     =/=> The elderly girl nervously answered the polite drummer last winter.
     """
-    clause = replace(_base(draw, SAME_KIND), negated=False)
-    assert clause.patient is not None
-    clause = replace(clause, patient=replace(clause.patient, det="the"))
+    clause = _plain(draw, SAME_KIND)
     return _case(draw, clause, clause if entailed else changed(draw, clause, "swap"))
 
 
@@ -176,12 +175,6 @@ def relatives(draw: Draw, entailed: bool) -> Case:
         draw.pick((main, inner)) if entailed else draw.pick((replace(main, agent=other), changed(draw, inner, "swap")))
     )
     return Case(say(shown), say(variant, _wording(draw, variant)), entailed, (main, inner, variant))
-
-
-def _plain(draw: Draw) -> Clause:
-    """An affirmative clause about definite participants."""
-    clause = replace(_base(draw), negated=False)
-    return replace(clause, patient=replace(clause.patient, det="the")) if clause.patient else clause
 
 
 def coordination(draw: Draw, entailed: bool) -> Case:
