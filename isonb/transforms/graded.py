@@ -118,9 +118,6 @@ class MeanTranslation(GradedTransform):
     s: float = option(-1.0, "how many times the mean is added; -1 takes it away")
     keep_norms: bool = option(False, KEPT)
 
-    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
-        return {}
-
     def _map(self, x: Tensor) -> Tensor:
         return x + self.s * self.state["mean"].to(x)
 

@@ -62,9 +62,6 @@ class ZeroMean(AffineTransform):
     ROUGH = False
     NEEDS = "mean"
 
-    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
-        return {}
-
     def _apply(self, x: Tensor) -> Tensor:
         return self._centred(x)
 
