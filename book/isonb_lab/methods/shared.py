@@ -128,7 +128,7 @@ class WithLoss(Method):
 
 @dataclass(frozen=True)
 class OnFeatures(Method):
-    """In fine-tuning: fitted on the training features of the frozen encoder, with a new head on the result."""
+    """In fine-tuning: learned from the training features of the frozen encoder, with a new head on the result."""
 
     acts_on: ClassVar[Place] = "second"
     read_by: ClassVar[Place] = "second"
@@ -140,7 +140,8 @@ class OnFeatures(Method):
         learned: Fitted = self.build().fit(rows)
         return learned
 
-    def module(self, rows: Tensor, seed: int) -> FittedModule:
+    def module(self, rows: Tensor, seed: int) -> nn.Module:
+        """What stands before the new head."""
         return FittedModule(self.fitted(rows, seed))
 
     def second(self, features: Tensor, seed: int) -> SecondPhase:

@@ -12,7 +12,6 @@ from isonb import transforms
 from isonb.options import option
 from isonb.transforms.flow import GlowFlow, fit_flow
 from isonb.transforms.sbert_wk import sbert_wk
-from isonb_lab.methods.base import Method, Place, SecondPhase
 from isonb_lab.methods.shared import Fitted, OnFeatures, OnVectors, fewer, options_from
 
 
@@ -129,7 +128,7 @@ class Flow(OnVectors):
 
 
 @dataclass(frozen=True)
-class SbertWK(Method):
+class SbertWK(OnFeatures):
     """Layers and tokens are weighted by what they add; nothing is trained.
 
     In fine-tuning a new head is trained on these vectors of the frozen encoder. A shallow encoder starts as early as it
@@ -138,10 +137,6 @@ class SbertWK(Method):
 
     name: ClassVar[str] = "sbert_wk"
     source: ClassVar[str] = "SBERT-WK (Wang and Kuo 2020)"
-    acts_on: ClassVar[Place] = "second"
-    read_by: ClassVar[Place] = "second"
-    two_phases: ClassVar[bool] = True
-    post_hoc: ClassVar[bool] = True
 
     layer_start: int = option(4, "first layer used, earlier in shallow encoders; 0 is the embedding", low=0, high=100)
     window: int = option(2, "layers looked at on each side", low=1, high=100)
@@ -150,8 +145,8 @@ class SbertWK(Method):
         """As in similarity."""
         return self.pool(states, mask, ())
 
-    def second(self, features: Tensor, seed: int) -> SecondPhase:
-        return SecondPhase(nn.Identity(), head="new")
+    def module(self, rows: Tensor, seed: int) -> nn.Module:
+        return nn.Identity()
 
     def pool(self, states: Tensor, mask: Tensor, layers: tuple[int, ...]) -> Tensor:
         latest = len(states) - max(self.window + 1, 3)
