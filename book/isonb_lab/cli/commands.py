@@ -71,14 +71,7 @@ def planned_run(options: argparse.Namespace) -> Planned:
 def _run(options: argparse.Namespace) -> int:
     limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
     planned, out = planned_run(options), Path(options.out)
-    run = prepare(
-        planned,
-        out,
-        data=options.data,
-        retry_failed=options.retry_failed,
-        report_to=options.report_to,
-        keep_predictions=options.predictions,
-    )
+    run = prepare(planned, out, **_preparation(options))
     if earlier_outcome(run) is None:
         run = replace(run, planned=preflight(run.planned, run.data))
     print(title(planned), flush=True)
@@ -112,6 +105,12 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if broken(limits, record.metrics) else 0
 
 
+def _preparation(options: argparse.Namespace) -> dict[str, Any]:
+    """Where rows come from and what runs leave, as :func:`prepare` takes it."""
+    outputs = {"report_to": options.report_to, "keep_predictions": options.predictions}
+    return {"data": options.data, "retry_failed": options.retry_failed, **outputs}
+
+
 def _place_in_method(log: Path, config: Mapping[str, Any]) -> str:
     """The last line of a user's own file that the traceback in the log names, as a line to print, or nothing."""
     method = str(config.get("method", {}).get("name", "")).rpartition(":")[0]
@@ -124,9 +123,7 @@ def _place_in_method(log: Path, config: Mapping[str, Any]) -> str:
 
 def _sweep(options: argparse.Namespace) -> int:
     grid = load_grid(options.grid, options.size)
-    outputs = {"report_to": options.report_to, "keep_predictions": options.predictions}
-    common = {"data": options.data, "retry_failed": options.retry_failed, **outputs}
-    prepared = [prepare(run, options.out, **common) for run in grid]
+    prepared = [prepare(run, options.out, **_preparation(options)) for run in grid]
     print(about_grid(options.grid))
     for differs, count in Counter(run.differs for run in prepared if run.differs).items():
         print(f"inputs    {count} runs of {differs} than in the records there: other runs")
@@ -147,8 +144,8 @@ def _sweep(options: argparse.Namespace) -> int:
         fail(CommandError, "models and data must be there", "MISSING above", fix)
     if not options.yes and not _agreed(cost, options):
         return 0
-    how = {"workers": options.workers, "scheduler": options.scheduler, **common}
-    report = sweep([run.planned for run in prepared], options.out, **how)
+    how = {"workers": options.workers, "scheduler": options.scheduler}
+    report = sweep([run.planned for run in prepared], options.out, **how, **_preparation(options))
     print(f"{report}\nnext      isonb collect {options.out}, isonb compare {options.out}")
     return report.exit_code
 

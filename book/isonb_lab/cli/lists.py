@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from isonb.errors import DependencyError, install_line
 from isonb.models.catalogue import EMBEDDED, embedded_place
@@ -87,11 +88,6 @@ def protocols() -> str:
     return "\n\n".join(parts)
 
 
-def install() -> str:
-    """Where this copy of isonb came from, as the line that installs it again."""
-    return install_line("lab")
-
-
 def measures() -> str:
     """The measures that records, audits, monitors and rules name: title, range, and what each sees."""
     from isonb.auditing.measured import AUDITED
@@ -121,12 +117,12 @@ def _wrapped(text: str, indent: str, hang: str | None = None) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent if hang is None else hang)
 
 
-LISTS = {
+LISTS: dict[str, Callable[[], str]] = {
     "tasks": tasks,
     "models": models,
     "methods": methods,
     "measures": measures,
     "protocols": protocols,
-    "install": install,
+    "install": partial(install_line, "lab"),
     "grids": grids,
 }
