@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -106,10 +105,9 @@ def write_recording(
     tables = {"runs.parquet": one_kind_a_column(runs), "series.parquet": logged}
     sums = {}
     for file, frame in tables.items():
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer, index=False, compression="zstd")
-        sums[file] = hashlib.sha256(buffer.getvalue()).hexdigest()
-        replace(folder / file, buffer.getvalue())
+        content = frame.to_parquet(index=False, compression="zstd")
+        sums[file] = hashlib.sha256(content).hexdigest()
+        replace(folder / file, content)
     about = {
         "schema": SCHEMA,
         "name": folder.name,

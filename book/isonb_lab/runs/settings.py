@@ -238,8 +238,7 @@ class Planned:
     def with_inputs(self, word: str) -> Planned:
         """The same run of other rows or weights, with the word that tells them."""
         config = {**self.config, "inputs": word}
-        counting = identity(config)
-        return replace(self, config=config, run_id=run_id(counting))
+        return replace(self, config=config, run_id=run_id(identity(config)))
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values, for another process."""
@@ -261,8 +260,7 @@ def plan(request: Mapping[str, Any] | Planned) -> Planned:
     if "config" in request:  # the frozen form, from another process
         return Planned(**request)
     config = resolve(request)
-    counting = identity(config)
-    return Planned(config, run_id(counting))
+    return Planned(config, run_id(identity(config)))
 
 
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:

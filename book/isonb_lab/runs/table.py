@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -136,12 +135,6 @@ def one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _parquet(frame: pd.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    one_kind_a_column(frame.copy()).to_parquet(buffer, index=False)
-    return buffer.getvalue()
-
-
 def _markdown(frame: pd.DataFrame) -> bytes:
     """A pipe table; bars, markup and control characters inside values are escaped."""
     rows = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(object).where(frame.notna(), "").values]
@@ -158,7 +151,7 @@ WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".csv": lambda frame: frame.to_csv(index=False).encode(),
     ".md": _markdown,
     ".html": lambda frame: frame.map(_spelled).to_html(index=False, na_rep="").encode(),
-    ".parquet": _parquet,
+    ".parquet": lambda frame: one_kind_a_column(frame.copy()).to_parquet(index=False),
 }
 
 
