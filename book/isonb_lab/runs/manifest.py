@@ -76,17 +76,16 @@ class Clock:
             yield
 
 
-def manifest(*, seed: int, data: str | Mapping[str, Any], clock: Clock | None = None) -> dict[str, Any]:
+def manifest(*, seed: int, data: str | Mapping[str, Any], clock: Clock) -> dict[str, Any]:
     """The manifest of a run that ends now. Start a :class:`Clock` before the run and pass it.
 
-    ``data`` is the fingerprint of the data: text, or one entry for each split (JSON values). Without a clock, the
-    duration is 0 and the start is now. ``measuring`` is there when the clock has seen some: the seconds it took; and
-    ``warnings`` when something was fitted on too few rows: a list of sentences.
+    ``data`` is the fingerprint of the data: text, or one entry for each split (JSON values). ``measuring`` is
+    there when the clock has seen some: the seconds it took; and ``warnings`` when something was fitted on too few rows:
+    a list of sentences.
 
-    >>> list(manifest(seed=3, data="embedded"))
+    >>> list(manifest(seed=3, data="embedded", clock=Clock()))
     ['code', 'data', 'hardware', 'seconds', 'seed', 'started', 'versions']
     """
-    clock = Clock() if clock is None else clock
     return {
         "code": code_version(),
         "data": data if isinstance(data, str) else dict(sorted(data.items())),
