@@ -190,12 +190,10 @@ def outcomes(
 def fits(cloud: Cloud, reader: str) -> Iterator[tuple[str, int, Array]]:
     """The clouds that turns are fitted on: a word, how many texts, the points."""
     if reader == "search":
-        items = squad("validation")
-        count = len(items.texts) - len(items.first)
-        yield "searched", count, cloud.points("squad_validation", items.texts)[:count]
-        other = squad("train", ASKED)
-        count = len(other.texts) - len(other.first)
-        yield "unread", count, cloud.points("squad_train", other.texts)[:count]
+        for fit, split, limit in (("searched", "validation", None), ("unread", "train", ASKED)):
+            items = squad(split, limit)
+            count = len(items.texts) - len(items.first)
+            yield fit, count, cloud.points(f"squad_{split}", items.texts)[:count]
     elif reader == "similarity":
         texts = unread_sentences()
         yield "unread", len(texts), cloud.points("sts_unread", texts)
