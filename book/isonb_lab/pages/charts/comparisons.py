@@ -165,12 +165,9 @@ def framed(both: pd.DataFrame) -> pd.DataFrame:
     {'seeds': [2, 3], 'from': [-0.15, -0.15], 'to': [0.35, 0.35]}
     """
     whole = both["seeds"] == both.groupby("suite")["seeds"].transform("max")
-    ends = both[whole | (both["kind"] == "seed")]
-    frames = {
-        suite: (part[["gain", "low"]].min().min(), part[["gain", "high"]].max().max())
-        for suite, part in ends.groupby("suite")
-    }
-    least, most = (both["suite"].map({suite: frame[side] for suite, frame in frames.items()}) for side in (0, 1))
+    ends = both[whole | (both["kind"] == "seed")].groupby("suite")
+    least = both["suite"].map(ends[["gain", "low"]].min().min(axis=1))
+    most = both["suite"].map(ends[["gain", "high"]].max().max(axis=1))
     cut = {"from": both["low"].clip(lower=least), "to": both["high"].clip(upper=most)}
     return both.assign(least=least, most=most, **cut)
 
@@ -181,7 +178,6 @@ def gains(
     arms: Sequence[str],
     suites: Sequence[str],
     title: str,
-    width: int = 250,
     unlearned: Collection[tuple[str, str]] = (),
 ) -> Any:
     """A row an arm and a panel a suite: a dot a seed, the mean, and Student's 95% interval of it.
@@ -193,7 +189,7 @@ def gains(
     both = framed(growing(frame)).round(4)
     both["learned"] = [pair not in unlearned for pair in zip(both["arm"], both["suite"], strict=True)]
     row = alt.Y("arm:N", sort=list(arms), title=None)
-    base = alt.Chart(width=width, height=alt.Step(19))
+    base = alt.Chart(width=250, height=alt.Step(19))
     dots = base.transform_filter("datum.kind == 'seed' && datum.seeds <= seeds")
     mean = base.transform_filter("datum.kind == 'mean' && datum.seeds == seeds")
 
