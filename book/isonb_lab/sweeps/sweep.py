@@ -23,7 +23,7 @@ from typing import Any
 
 from isonb.errors import InputError, fail, needs
 from isonb_lab.runs.settings import Planned
-from isonb_lab.runs.table import scan
+from isonb_lab.runs.table import Scan, scan
 from isonb_lab.runtime.locks import free, run_concurrently
 from isonb_lab.sweeps.execution import ExecuteError, Prepared, earlier_outcome, execute, prepare
 from isonb_lab.sweeps.gpus import visible
@@ -84,10 +84,9 @@ def sweep(
 def status(out: str | Path, runs: Iterable[Planned] | None = None) -> Status:
     """Where the runs of ``out`` stand; with ``runs``, those alone, and which are still to be done."""
     out = Path(out)
-    records = scan(out / "records") if (out / "records").is_dir() else None
+    records = scan(out / "records") if (out / "records").is_dir() else Scan({}, [])
     planned = None if runs is None else [run.run_id for run in runs]
-    good = {} if records is None else records.records
-    bad = {} if records is None else {damage.path.stem: damage.reason for damage in records.damaged}
+    good, bad = records.records, {damage.path.stem: damage.reason for damage in records.damaged}
     locks = sorted((out / "locks").glob("*.lock"))
     names = set(good) | set(bad) | {path.stem for path in locks} if planned is None else set(planned)
     complete = tuple(sorted(name for name in names & set(good) if good[name].status == "complete"))
