@@ -134,14 +134,13 @@ def shape_of(x: Tensor, names: Sequence[str], scatter: Tensor | None = None) -> 
                 scatter = gram(y if n < d else y.mT)
             q = purity_of(scatter)
             unbiased = float(unbiased_ratio(q, *length_kurtosis(x)))
-            spread = {
+            values = {
                 "isoscore": (1 / float(q) - 1) / (d - 1),
                 "isoscore_unbiased": (unbiased - 1) / (d - 1),
                 "participation_ratio_unbiased": unbiased,
             }
             if EV1 in names:
-                spread[EV1] = float(torch.linalg.eigvalsh(scatter)[-1] / scatter.trace())
-            values |= spread
+                values[EV1] = float(torch.linalg.eigvalsh(scatter)[-1] / scatter.trace())
     for name in set(names) - set(OF_SPREAD):
         with contextlib.suppress(DegenerateError, ShapeError):
             values[name] = float(MEASURES[name](x))

@@ -112,12 +112,10 @@ def audit_vectors(
         *defects.strange_rows(summary, n, d),
         *defects.duplicates(summary),
         *defects.place(values, floor.quantiles, floor.unrelated),
-    ]
-    findings += [
         *defects.neighbours(near, nearest, gaussian, chosen, quote),
         *([] if withheld else defects.spread(values, d)),
+        *defects.dimensions(summary),
     ]
-    findings += defects.dimensions(summary)
     fixable = n - len(summary.repeats) >= LEAST and int((summary.low < summary.high).sum()) >= 2
     tried = () if wide else remedies(x, draw, pairs, shape=not withheld)
     advised = fixable and advises(findings, tried)
