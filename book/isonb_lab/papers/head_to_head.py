@@ -22,14 +22,14 @@ from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.treatment import canonical
-from isonb_lab.claims.verdicts import FEWEST, Change, Evidence, Prediction, claim, tail
+from isonb_lab.claims.verdicts import FEWEST, Evidence, Prediction, claim, tail
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.statistics.seeds import LEVEL, Interval
 
 from . import arms, istar
 from .heads import WIDTH
 from .pairs import above
-from .shrink_the_longest import SELECTED
+from .shrink_the_longest import PLAIN_RUNS, SELECTED, TREATMENTS
 
 NAMES = {
     "none": PLAIN,
@@ -220,8 +220,7 @@ def _printed_layer(study: Study, suites: Sequence[str]) -> Evidence:
 
 
 PRINTED_GAINS = {SELECTED: arms.SHRINK_GAIN, arms.SOFTDECAY: arms.SOFTDECAY_GAIN, arms.ISOLAYER: arms.ISOLAYER_GAIN}
-SHRINK_PLAIN = arms.plain_on(arms.SHRINK_TASKS, **arms.SHRINK_TRAINING)
-SHRINK = arms.entropy_of(select=True)
+SHRINK, SHRINK_PLAIN = TREATMENTS[SELECTED], PLAIN_RUNS
 OWN_GAINS = (  # of the three papers whose claim is that more is better, at their own settings
     arms.treated(
         "IsoScore of the [CLS] vectors, entropy less none",
@@ -295,12 +294,11 @@ CLAIMS = (
     claim(
         "C4",
         "The cloud behind IsoLayer is isotropic",
-        Prediction(
+        arms.shown(
             "IsoScore behind the layer as a share of that of an isotropic cloud of the same size, less a half",
-            Change(_share_of_round, arms.ISOLAYER, ""),
+            _share_of_round,
+            arms.ISOLAYER,
             "greater",
-            trained=True,
-            arms=(arms.ISOLAYER,),
         ),
         Prediction(
             "the IsoScore that the paper's Table 2 prints behind its layer, as a share of what an isotropic cloud "

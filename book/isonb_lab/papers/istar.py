@@ -77,12 +77,11 @@ def is_cosreg(settings: Settings) -> bool:
 class Sweep:
     """The arms in which a study varies λ, and ζ and the layers at the weakest λ < 0.
 
-    ``arms``: by λ, with plain training between; ``down`` and ``up`` beside it; ``zetas``, ``layers``: at ``down``.
+    ``arms``: by λ, with plain training between; ``down`` is the one before it; ``zetas``, ``layers``: at ``down``.
     """
 
     arms: tuple[str, ...]
     down: str
-    up: str
     zetas: tuple[str, ...]
     layers: tuple[str, ...]
 
@@ -95,11 +94,11 @@ def sweep(study: Study) -> Sweep:
     of = {weight: [arm for arm, match in named.items() if float(match["weight"]) == weight] for weight in weights}
     at = {weight: [arm for arm in arms if ", " not in arm] or arms for weight, arms in of.items()}
     lower, higher = ([arm for weight in weights if weight * sign > 0 for arm in at[weight]] for sign in (-1, 1))
-    down, up = (lower or [WEAK_DOWN])[-1], (higher or [WEAK_UP])[0]
+    down = (lower or [WEAK_DOWN])[-1]
     weight = down.partition(", ")[0]
     zetas = tuple(arm for arm in named if arm.startswith(f"{weight}, ζ") and arm != down)
     layers = tuple(arm for arm in arms_of_runs if arm.startswith(f"{down}, layer"))
-    return Sweep((*lower, PLAIN, *higher), down, up, zetas, layers)
+    return Sweep((*lower, PLAIN, *higher), down, zetas, layers)
 
 
 def weights_of(*sweeps: Sweep) -> list[str]:
@@ -241,11 +240,11 @@ def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
 
 LOWERED, RAISED = arms.istar_at(arms.ISTAR_LOWER), arms.istar_at(arms.ISTAR_RAISE)
 CORRELATED = arms.istar_at((*arms.ISTAR_LOWER, 0.5, *arms.ISTAR_RAISE), ("rte", "stsb", "squad"))
-WEIGHT = "the task or the weight"
+by_weight = partial(arms.treated, depends="the task or the weight")
 # What claims 14 and 15 take for granted: without a gain there is none to lose.
 DOWN, UP = "λ of -5, -3, -1", "λ of 1, 3, 5"
-GAIN = arms.treated(f"score, {DOWN} less none", LOWERED, expected_effect=arms.ISTAR_GAIN, depends=WEIGHT)
-HARM = arms.treated(f"score, {UP} less none", RAISED, "less", expected_effect=arms.ISTAR_GAIN, depends=WEIGHT)
+GAIN = by_weight(f"score, {DOWN} less none", LOWERED, expected_effect=arms.ISTAR_GAIN)
+HARM = by_weight(f"score, {UP} less none", RAISED, "less", expected_effect=arms.ISTAR_GAIN)
 NO_GAIN = "It takes a gain of λ < 0 for granted. With ζ = 1 the loss has no gradient: that is plain training."
 CLAIMS = (
     claim(
@@ -318,8 +317,8 @@ CLAIMS = (
                 (WEAK_UP, "greater", ""),
             )
         ),
-        arms.treated(f"TwoNN, {DOWN} less none", LOWERED, "less", value=CLS_TWO_NN, depends=WEIGHT),
-        arms.treated(f"TwoNN, {UP} less none", RAISED, value=CLS_TWO_NN, depends=WEIGHT),
+        by_weight(f"TwoNN, {DOWN} less none", LOWERED, "less", value=CLS_TWO_NN),
+        by_weight(f"TwoNN, {UP} less none", RAISED, value=CLS_TWO_NN),
     ),
     claim(
         13,
@@ -336,34 +335,28 @@ CLAIMS = (
         ),
         arms.shown(f"IsoScore*, {WEAK_UP}, last layer less the others", _last_alone, WEAK_UP),
         *(
-            arms.treated(
+            by_weight(
                 f"|change of IsoScore*|, {weights}, early less late layers",
                 treatment,
                 evidence=partial(
                     _early, change=partial(Treated, treatment=treatment, base=arms.plain_on(treatment.tasks))
                 ),
-                depends=WEIGHT,
             )
             for weights, treatment in ((DOWN, LOWERED), (UP, RAISED))
         ),
-        arms.treated(
-            f"IsoScore*, {UP}, last layer less the others",
-            RAISED,
-            "less",
-            evidence=Treated(_last_alone, RAISED),
-            depends=WEIGHT,
+        by_weight(
+            f"IsoScore*, {UP}, last layer less the others", RAISED, "less", evidence=Treated(_last_alone, RAISED)
         ),
     ),
     claim(
         14,
         "ζ = 0 and ζ = 1 both cost score",
-        arms.treated(
+        by_weight(
             "score, ζ = 0 less ζ of 0.2",
             arms.istar_at(arms.ISTAR_LOWER, zeta=(0,)),
             "less",
             base=LOWERED,
             expected_effect=arms.ISTAR_GAIN,
-            depends=WEIGHT,
         ),
         remark=NO_GAIN,
         premise=(GAIN,),

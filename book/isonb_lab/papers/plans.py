@@ -10,7 +10,7 @@ from isonb.runtime.told import counted
 from isonb_lab.claims.comparing import ABOVE
 from isonb_lab.claims.verdicts import NOT_OBSERVED, NOT_TESTABLE, OBSERVED, UNTESTED, Judgement
 from isonb_lab.papers.studies import load_study
-from isonb_lab.places import RECORDINGS_FOLDER
+from isonb_lab.places import EXPERIMENTS_FOLDER
 from isonb_lab.runs.recordings import FOLDER, recorded, scored
 from isonb_lab.sweeps.cost import estimate
 from isonb_lab.sweeps.grids import grid_sizes, load_grid
@@ -32,12 +32,10 @@ GRIDS = {  # whose runs answer a plan; a second phase has none before the first 
     "own_cells_plan": (("own_cells", "full"), ("own_cells_minilm", "full")),
     "real_models_plan": (("real_models", "small"), ("real_models", "full")),
 }
-EXPERIMENTS = RECORDINGS_FOLDER.parent / "experiments"
 ANSWERED, OPEN, NOT_RUN = "answered", "open", "not run"
 PLACES = {"english_sentiment": "sentiment (tiny)", "sst2": "SST-2 (tiny)"}
 DOSES = ("D1", "D2", "D3", "D4", "D5")
 RELEASED = ("I1", "I2", "I3", "I4")
-PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Answer:
 
 def text_of(plan: str) -> str:
     """A plan as it stands now."""
-    return (EXPERIMENTS / f"{plan}.md").read_text(encoding="utf-8")
+    return (EXPERIMENTS_FOLDER / f"{plan}.md").read_text(encoding="utf-8")
 
 
 def hypotheses(plan: str) -> dict[str, str]:
@@ -154,17 +152,12 @@ def _of_evidence() -> dict[str, tuple[str, str]]:
     anew = failed_runs.with_new_seeds()
     methods, plain = (f"{item.estimate * item.n:.0f} of {item.n}" for item in (anew.methods, anew.plain))
     fewer_fail = anew.methods.estimate < anew.plain.estimate and anew.p < 0.05
-    cost = estimate(load_grid("evidence_istar", "full"))
-    released = (FOLDER / "evidence_istar").is_dir()
-    of_seeds = (
-        (OPEN, "its runs are recorded and not judged yet")
-        if released
-        else (
-            NOT_RUN,
-            f"it needs {cost.runs} runs, about {cost.cpu_hours:.0f} hours of one core; "
-            f"the plan of {PLANS['own_cells_plan']} asks about weights from -5 to 5 with fewer runs",
-        )
-    )
+    of_seeds = (OPEN, "its runs are recorded and not judged yet")
+    if not (FOLDER / "evidence_istar").is_dir():
+        cost = estimate(load_grid("evidence_istar", "full"))
+        needed = f"it needs {cost.runs} runs, about {cost.cpu_hours:.0f} hours of one core"
+        other = f"the plan of {PLANS['own_cells_plan']} asks about weights from -5 to 5 with fewer runs"
+        of_seeds = (NOT_RUN, f"{needed}; {other}")
     return dict.fromkeys(RELEASED, of_seeds) | {
         "H1": (
             OPEN,

@@ -20,7 +20,7 @@ from isonb_lab.claims.comparing import joint_intervals
 from isonb_lab.claims.table import failed
 from isonb_lab.runs.recordings import FOLDER, scored
 from isonb_lab.statistics.paired import PairedTest, paired_tests
-from isonb_lab.statistics.seeds import Interval, StatsError, holm, minimum_detectable, paired_p, share, student
+from isonb_lab.statistics.seeds import Interval, StatsError, holm, paired_p, share, student
 
 from .hypotheses import NOT_RUN, OPEN, Answer, outcome, rows_with, with_ends
 from .own_runs import tables_of
@@ -119,7 +119,6 @@ class Slope:
 
     interval: Interval
     p: float
-    detectable: float
     doublings: float
 
 
@@ -135,8 +134,7 @@ def slopes(cells: Mapping[float, pd.DataFrame]) -> Slope:
     away = reached - reached.mean(0)
     each = (away * (score - score.mean(0))).sum(0) / (away**2).sum(0)
     ends = reached.mean(1)
-    visible = minimum_detectable(float(each.std(ddof=1)), len(each), alpha=1 - LEVEL)
-    return Slope(student(each), paired_p(each), visible, float(ends.max() - ends.min()))
+    return Slope(student(each), paired_p(each), float(ends.max() - ends.min()))
 
 
 def failures(frame: pd.DataFrame) -> pd.DataFrame:
