@@ -56,12 +56,11 @@ class Treated:
         names = distinguished(names, list(map(options, rows)), names)  # what the paper leaves open may differ
         results = {}
         for detail, value in by_detail(self.value).items():
-            numbers = _numbers(study, value, [run for run, _, _ in pairs] + [other for _, other, _ in pairs if other])
+            runs = [run for run, _, _ in pairs] + [other for _, other, _ in pairs if other]
+            numbers = {"": 0.0} | _numbers(study, value, runs)  # "": without a base
             for (run, other, settings), name in zip(pairs, names, strict=True):
-                if run in numbers and (not other or other in numbers):
-                    results[f"{name}{detail}", int(settings["seed"])] = numbers[run] - (
-                        numbers[other] if other else 0.0
-                    )
+                if run in numbers and other in numbers:
+                    results[f"{name}{detail}", int(settings["seed"])] = numbers[run] - numbers[other]
         return results
 
     def _others(self, settings: Settings) -> frozenset[tuple[str, str]]:

@@ -79,9 +79,7 @@ def seeds_needed(spread: float, gain: float, *, alpha: float = 0.05, power: floa
     def shows(n: int) -> bool:
         return minimum_detectable(spread, n, alpha=alpha, power=power) <= gain
 
-    most = 2
-    while not shows(most):
-        most *= 2
-        if most > MOST:
-            raise StatsError(f"the gain must be one that {MOST:,} seeds show; got {gain}. Name a larger gain.")
-    return bisect_left(range(most + 1), True, lo=2, key=shows)
+    needed = bisect_left(range(MOST), True, lo=2, key=shows)
+    if needed == MOST:
+        raise StatsError(f"the gain must be one that {MOST:,} seeds show; got {gain}. Name a larger gain.")
+    return needed
