@@ -77,9 +77,8 @@ def pair_gain(study: Study, arm: str, suite: str, protocol: str) -> Interval | N
     None where the run's record doesn't say, or where there is no run.
     """
     name = f"metric.difference.spearman.{protocol}"
-    ends = [list(study.units(column, arm, [suite]).values()) for column in (name, f"{name}.low", f"{name}.high")]
-    pairs = list(study.units("metric.pairs", arm, [suite]).values())
-    if not all(ends) or not pairs:
+    columns = (name, f"{name}.low", f"{name}.high", "metric.pairs")
+    numbers = [list(study.units(column, arm, [suite]).values()) for column in columns]
+    if not all(numbers):
         return None
-    (estimate,), (low,), (high,) = ends
-    return pair_interval(estimate, low, high, pairs[0])
+    return pair_interval(*(value for (value,) in numbers))

@@ -70,6 +70,10 @@ _similarity = partial(_item, "002", page=SOFT_MORE, study=SOFT, pool=SOFT)
 _isolayer = partial(_item, "003", page=ISO_PAGE, study=arms.TRAINED, treatment=arms.ISOLAYER_LAYER)
 
 
+def _course(item: str, shows: str, points: Axis) -> Item:
+    return _shrink(item, shows, *BARS, points, study=SHRINK, own=shrink_the_longest.PAPER_RUNS)
+
+
 def _by_layer(item: str, shows: str, task: str, series: str, *weights: float) -> Item:
     axes = (_tasks(task), BERTS, _weights(*weights), _points(12, series, "layers"))
     return _istar(item, shows, *axes, caption=f"{COUNTERPART} Figures 5 and 6", treatment=arms.istar_at(weights))
@@ -86,22 +90,8 @@ ITEMS = (
     Item("000", "Table 1", "settings", SHRINK_PAGE, "Table 1, settings", kind="printed"),
     _shrink("Table 2", "scores", *BARS, caption="Table 2: the paper's two tasks"),
     _shrink("Table 3", "anisotropy", *BARS, caption="Table 3 on one axis"),
-    _shrink(
-        "Figure 1",
-        "anisotropy in training",
-        *BARS,
-        _points(570, "step.train.cls.anisotropy_1", "updates"),
-        study=SHRINK,
-        own=shrink_the_longest.PAPER_RUNS,
-    ),
-    _shrink(
-        "Figure 2",
-        "score in training",
-        *BARS,
-        _points(30, "step.validation.accuracy", "validations"),
-        study=SHRINK,
-        own=shrink_the_longest.PAPER_RUNS,
-    ),
+    _course("Figure 1", "anisotropy in training", _points(570, "step.train.cls.anisotropy_1", "updates")),
+    _course("Figure 2", "score in training", _points(30, "step.validation.accuracy", "validations")),
     _istar(
         "Table 1",
         "scores",
