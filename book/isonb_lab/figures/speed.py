@@ -78,16 +78,6 @@ def furthest(bench: Bench) -> pd.DataFrame:
     return rows.assign(lead=lead).sort_values("lead", kind="stable")
 
 
-def aims(row: Mapping[str, Any]) -> dict[str, str]:
-    """The cells that say what is compared with what, which ratio is wanted, and which came."""
-    return {
-        "comparison": f"{row['what']}, {row['size']}",
-        "against": row["peer"],
-        "goal": f"{'≤' if row['yardstick'] else '≥'} {row['goal']:.3g}",
-        "ratio": f"{row['ratio']:.3g}",
-    }
-
-
 def spent(rounds: list[float]) -> str:
     """Least time of the rounds, their median and their range.
 
@@ -196,6 +186,7 @@ def million(bench: Bench) -> list[dict[str, str]]:
     for what, part in bench.reading("scaling").groupby("what", sort=False):
         part = part.sort_values("n")
         last, power = part.iloc[-1], rise(part, "seconds")
+        whole = lasting(last["seconds"] * (1e6 / last["n"]) ** power)
         results.append(
             {
                 "call": what,
@@ -204,9 +195,8 @@ def million(bench: Bench) -> list[dict[str, str]]:
                 "exponent of n": f"{power:.2f}",
                 "memory beside them, at most": f"{last['mb']:.0f} MB, of {last['input_mb']:.0f} MB",
                 "exponent of memory": f"{rise(part, 'mb'):.2f}",
-                "a million vectors, if it goes on so": lasting(last["seconds"] * (1e6 / last["n"]) ** power)
-                if power > 1
-                else "–",  # what a sample bounds goes on otherwise
+                # what a sample bounds goes on otherwise
+                "a million vectors, if it goes on so": whole if power > 1 else "–",
             }
         )
     return results
@@ -339,8 +329,11 @@ def slopes(bench: Bench, along: str = "n") -> list[dict[str, Any]]:
 def goals(bench: Bench) -> list[dict[str, str]]:
     """At most twelve goals: those missed first, the furthest on top, then those reached by the least."""
     return [
-        aims(row)
-        | {
+        {
+            "comparison": f"{row['what']}, {row['size']}",
+            "against": row["peer"],
+            "goal": f"{'≤' if row['yardstick'] else '≥'} {row['goal']:.3g}",
+            "ratio": f"{row['ratio']:.3g}",
             "verdict": row["verdict"],
             "what takes longest": largest(row) if row["verdict"] == "missed" else "–",
             "largest error": f"{row['error']:.0e}" if row["error"] else "0",
@@ -382,9 +375,6 @@ def machine(bench: Bench) -> list[dict[str, str]]:
 
 def unmeasured(bench: Bench) -> str:
     """The peers that the record lacks, in a sentence."""
-    absent = bench.about["absent"]
-    return (
-        f"what isn't installed where it was measured: {joined(absent)}."
-        if absent
-        else "nothing that the suites know of."
-    )
+    if absent := bench.about["absent"]:
+        return f"what isn't installed where it was measured: {joined(absent)}."
+    return "nothing that the suites know of."
