@@ -1,7 +1,5 @@
 """The table and the map of claims: every cell in it, what would decide it, and no link that leads nowhere."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -10,8 +8,8 @@ from isonb_lab.claims.verdicts import Claim, Prediction, judge, judge_prediction
 from isonb_lab.figures import claims as figures
 from isonb_lab.figures import runs as pictures
 from isonb_lab.papers.studies import design_of, load_study
+from isonb_lab.places import BOOK
 
-BOOK = Path(__file__).resolve().parents[3] / "book"
 SEEN = {"mean": -0.0213, "low": -0.04, "high": -0.0026, "mde": 0.0312, "n": 5}
 NOTHING = {"mean": None, "low": None, "high": None, "mde": None, "n": 0}
 

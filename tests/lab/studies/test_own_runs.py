@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import jupytext
 import nbformat
@@ -12,12 +11,12 @@ import pytest
 from isonb_lab.claims.design import StudyError
 from isonb_lab.papers import head_to_head, heads, istar, plain_encoders
 from isonb_lab.papers.studies import load_study
+from isonb_lab.places import BOOK
 from isonb_lab.runs.record import Record, read_record, write_record
 from isonb_lab.runs.settings import resolve
 from isonb_lab.runtime.glue import glued
 from tests.lab import own_runs
 
-BOOK = Path(__file__).resolve().parents[3] / "book"
 SST2, RTE = (f"{task} ({own_runs.BERT})" for task in ("SST-2", "RTE"))
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from isonb_lab.methods import reading_place
 from isonb_lab.papers import read_where
-from isonb_lab.places import RECORDINGS_FOLDER
+from isonb_lab.places import BOOK
 
 EXCLUDED = ("the_dial", "the_dial_more")  # a linear head there reads the very vectors that are turned
-BOOK = RECORDINGS_FOLDER.parent
 PAGES = sorted(
     page for part in ("results", "teaching") for page in BOOK.glob(f"{part}/*.md") if page.stem not in EXCLUDED
 )

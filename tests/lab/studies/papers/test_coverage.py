@@ -2,20 +2,19 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-import isonb
 from isonb_lab.claims.design import Design
 from isonb_lab.claims.treated_runs import settings_by_run
 from isonb_lab.claims.treatment import Treatment
 from isonb_lab.papers import coverage, paper_items
+from isonb_lab.places import BOOK
 
 Axis, Item, ITEMS = coverage.Axis, coverage.Item, paper_items.ITEMS
-HTML = Path(isonb.__file__).parents[1] / "_build" / "html" / "book"
+HTML = BOOK.parent / "_build" / "html" / "book"
 
 
 def study(**runs):

@@ -1,16 +1,13 @@
 """Every hypothesis of every plan has a row, and says why where it has no answer."""
 
 import re
-from pathlib import Path
 
-import isonb
 from isonb_lab.papers import plans
-
-EXPERIMENTS = Path(isonb.__file__).parents[1] / "book" / "experiments"
+from isonb_lab.places import EXPERIMENTS_FOLDER
 
 
 def test_every_plan_of_the_book_is_asked():
-    assert sorted(plans.PLANS) == sorted(path.stem for path in EXPERIMENTS.glob("*_plan.md"))
+    assert sorted(plans.PLANS) == sorted(path.stem for path in EXPERIMENTS_FOLDER.glob("*_plan.md"))
 
 
 def test_every_row_of_a_plans_tables_is_a_hypothesis():
