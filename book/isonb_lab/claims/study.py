@@ -145,11 +145,8 @@ class Study:
 
     def numbers(self, column: str, runs: Sequence[str]) -> pd.Series[float]:
         """A column of the runs with these ids, by run id; NaN where it wasn't recorded."""
-        return (
-            self.runs.set_index("run_id")
-            .reindex(index=list(dict.fromkeys(runs)), columns=[column])[column]
-            .astype(float)
-        )
+        chosen = self.runs.set_index("run_id").reindex(index=list(dict.fromkeys(runs)), columns=[column])
+        return chosen[column].astype(float)
 
     def means(self, column: str, suite: str) -> pd.Series[float]:
         """The mean of a column over the runs of each arm on a suite; NaN for the arms that have none."""

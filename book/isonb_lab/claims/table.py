@@ -86,9 +86,8 @@ def long_tables(
     A recording that isn't there counts as empty: the cells that its rows should fill are absent.
     """
     recordings = [recorded(name, folder) for name in design.recordings if (folder / name).is_dir()] or [NO_RUNS]
-    every = pd.concat([item.runs for item in recordings], ignore_index=True).drop_duplicates(
-        "run_id", ignore_index=True
-    )
+    every = pd.concat([item.runs for item in recordings], ignore_index=True)
+    every = every.drop_duplicates("run_id", ignore_index=True)
     settings = dict(zip(every["run_id"], settings_of_rows(every), strict=True))
     defaults = _defaults(recordings)
     rows = []

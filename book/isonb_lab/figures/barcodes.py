@@ -48,9 +48,8 @@ def growing_discs(
     size = {"width": (box[0][1] - box[0][0]) * UNIT, "height": (box[1][1] - box[1][0]) * UNIT}
     x, y = alt.X("x:Q", scale=across, axis=None), alt.Y("y:Q", scale=along, axis=None)
     plane = alt.Chart(dots, **size)
-    discs = plane.transform_calculate(area=f"PI * pow({r} / 2 * {UNIT}, 2)").mark_circle(
-        opacity=0.13, aria=False, clip=True, color=OKABE_ITO["sky"]
-    )
+    discs = plane.transform_calculate(area=f"PI * pow({r} / 2 * {UNIT}, 2)")
+    discs = discs.mark_circle(opacity=0.13, aria=False, clip=True, color=OKABE_ITO["sky"])
     cloud: Any = discs.encode(x, y, alt.Size("area:Q", scale=None))
     for which, paint, thick in (("!datum.tree", GREY, 0.7), ("datum.tree", OKABE_ITO["vermillion"], 2.8)):
         edge = alt.Chart(edges).transform_filter(f"{which} && datum.length <= {r}")

@@ -31,9 +31,8 @@ def decay_curves(spectrum: Sequence[float]) -> Any:
     """Curve of f from 0 to 6, and ``spectrum`` over its largest value by rank; a slider for alpha, a menu of modes."""
     places = np.round(np.concatenate([np.linspace(0, 1, 41), np.linspace(1.1, 6, 50)]), 3)
     near = alt.Chart(pd.DataFrame({"s": places}), width=225, height=230)
-    near = near.transform_calculate(f=_decayed("datum.s"), line="'f'").transform_filter(
-        "isValid(datum.f) && datum.f > -4"
-    )
+    near = near.transform_calculate(f=_decayed("datum.s"), line="'f'")
+    near = near.transform_filter("isValid(datum.f) && datum.f > -4")
     curve = near.mark_line(clip=True, color=OKABE_ITO["vermillion"]).encode(  # as "after" on the right
         alt.X("s:Q", title="singular value s", scale=alt.Scale(domain=[0, 6], nice=False)),
         alt.Y("f:Q", title="f(s)", scale=alt.Scale(domain=[-4, 6], nice=False)),

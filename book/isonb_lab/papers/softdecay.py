@@ -78,9 +78,8 @@ def vector_gains(study: Study) -> pd.DataFrame:
     extra = {row[:2]: row[2:] for row in recorded_table("differences").itertuples(index=False, name=None)}
     parts = [f"metric.difference.spearman.{p}{end}" for p in PROTOCOLS for end in ENDS]
     rows = []
-    for run in study.runs.reindex(columns=["run_id", "suite", "arm", "task", "metric.pairs", *parts]).to_dict(
-        "records"
-    ):
+    runs = study.runs.reindex(columns=["run_id", "suite", "arm", "task", "metric.pairs", *parts])
+    for run in runs.to_dict("records"):
         for protocol in PROTOCOLS:
             of_parts = run["task"] in TASKS and TASKS[run["task"]].subsets
             name = f"metric.difference.spearman.{protocol if of_parts else 'all'}"
@@ -212,12 +211,10 @@ def _of_vectors(what: str, evidence: Callable[..., Evidence], direction: str = "
 
 def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     """The largest distance over the bound that was seen, of all layers and batches."""
-    groups = recorded_table("spectra").groupby(["model", "task"])["bound"]
+    groups = recorded_table("spectra").groupby(["model", "task"])["bound"].agg(["max", "size"])
     return {
-        f"{model}, {TASK_NAMES[task]}": Interval(
-            ratios.max(), ratios.max(), ratios.max(), LEVEL, len(ratios), "largest"
-        )
-        for (model, task), ratios in groups
+        f"{model}, {TASK_NAMES[task]}": Interval(most, most, most, LEVEL, n, "largest")
+        for (model, task), most, n in groups.itertuples(name=None)
     }
 
 
