@@ -38,16 +38,8 @@ OF_SPREAD = ("isoscore", "isoscore_unbiased", "participation_ratio_unbiased", EV
 LISTED = 12  # neighbours of which two are left where a group of the jackknife is not there
 
 # The measures of the registry that an audit takes.
-AUDITED = (
-    "mean_cosine",
-    "common_mean",
-    "isoscore",
-    "isoscore_unbiased",
-    "participation_ratio_unbiased",
-    "explained_variance_1_centered",
-    "two_nn",
-)
-BY_LAYER = tuple(name for name in AUDITED if name not in ("explained_variance_1_centered", "common_mean"))
+AUDITED = ("mean_cosine", "common_mean", *OF_SPREAD, "two_nn")
+BY_LAYER = tuple(name for name in AUDITED if name not in (EV1, "common_mean"))
 
 Change = Callable[[Tensor], Tensor]
 
