@@ -119,19 +119,14 @@ _UNBIASED = "the same, right on average in a small sample"
 _MIXED = f"the same with {ZETA:g} of the identity mixed in"
 _SHORT_TOO = "how many directions are used, short ones too"
 _BESIDE_FIRST = "the variance beside that of the first direction"
+_ANY_COUNT = "the same for any number of points"
+_PR_UNBIASED = partial(participation_ratio, unbiased=True)
 _ENTRIES = (
     Measure("isoscore", "IsoScore", 0, 1, "how even the variance is; low in a small sample", isoscore),
     Measure("isoscore_unbiased", "IsoScore-U", 0, _UP, _UNBIASED, partial(isoscore, unbiased=True)),
     Measure("isoscore_star", "IsoScore*", 0, 1, _MIXED, partial(isoscore_star, zeta=ZETA)),
     Measure("participation_ratio", "participation ratio", 1, _UP, "how many directions are used", participation_ratio),
-    Measure(
-        "participation_ratio_unbiased",
-        "participation ratio, unbiased",
-        1,
-        _UP,
-        _UNBIASED,
-        partial(participation_ratio, unbiased=True),
-    ),
+    Measure("participation_ratio_unbiased", "participation ratio, unbiased", 1, _UP, _UNBIASED, _PR_UNBIASED),
     Measure("effective_rank", "effective rank", 1, _UP, _SHORT_TOO, _effective_rank, _RAW),
     Measure("nesum", "NESum", 1, _UP, _BESIDE_FIRST, partial(effective_number, order=math.inf), _CENTRED),
     Measure("alpha_req", "alpha-ReQ", 0, _UP, "how fast the variances decay from the eleventh on", power_law, _CENTRED),
@@ -149,15 +144,7 @@ _ENTRIES = (
     Measure(
         "persistent_entropy", "persistent entropy", 0, _UP, "how even the gaps are", persistent_entropy, h0_barcode
     ),
-    Measure(
-        "persistent_entropy_normalized",
-        "entropy of the barcode",
-        0,
-        1,
-        "the same for any number of points",
-        _over_the_most,
-        h0_barcode,
-    ),
+    Measure("persistent_entropy_normalized", "entropy of the barcode", 0, 1, _ANY_COUNT, _over_the_most, h0_barcode),
 )
 #: The measures of a cloud by name.
 MEASURES: dict[str, Measure] = {measure.name: measure for measure in _ENTRIES}
