@@ -41,12 +41,15 @@ def chromium() -> str | None:
     )
 
 
+needs_chromium = pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")
+
+
 def opens(page: Path) -> list[pytest.MarkDecorator]:
     """The marks of tests that open this built page: they run by ``make browser``, where it is built."""
     return [
         pytest.mark.browser,
         pytest.mark.skipif(not page.is_file(), reason=f"no {page}: run `make book` first"),
-        pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
+        needs_chromium,
     ]
 
 

@@ -1,6 +1,7 @@
 """Each rule of the book, broken once in the sample chapter. The book's own chapters are read by ``make lint``."""
 
 import pytest
+from reading import rewrite
 
 from isonb_lab.pages import lint
 from isonb_lab.pages.__main__ import main
@@ -51,10 +52,7 @@ def test_the_sample_keeps_every_rule(book, capsys):
 @pytest.mark.parametrize("rule", BREAKS)
 def test_a_broken_rule_is_named(book, rule):
     old, new, message = BREAKS[rule]
-    source = book.root / "book" / "sample.md"
-    text = source.read_text(encoding="utf-8")
-    assert old in text
-    source.write_text(text.replace(old, new), encoding="utf-8")
+    rewrite(book.root / "book" / "sample.md", (old, new))
     with pytest.raises(LintError) as caught:
         lint.check(Book(book.root).chapters)
     assert message in str(caught.value)
@@ -74,13 +72,8 @@ def test_the_book_as_a_whole_is_short(book, monkeypatch, limit, message):
 def test_a_supplement_may_be_long(book):
     """Only the path through the book is kept short; what is seen of any page is checked everywhere."""
     source = book.root / "book" / "sample.md"
-    text = source.read_text(encoding="utf-8")
-    for rule in ("answer", "words"):
-        old, new, _ = BREAKS[rule]
-        text = text.replace(old, new)
-    source.write_text(text, encoding="utf-8")
-    toc = book.root / "_toc.yml"
-    toc.write_text(toc.read_text(encoding="utf-8").replace("numbered: true", "numbered: false"), encoding="utf-8")
+    rewrite(source, *(BREAKS[rule][:2] for rule in ("answer", "words")))
+    rewrite(book.root / "_toc.yml", ("numbered: true", "numbered: false"))
     assert lint.problems(Book(book.root).chapters[0]) == []
-    source.write_text(text.replace(FIGURE, ""), encoding="utf-8")
+    rewrite(source, (FIGURE, ""))
     assert any("a picture needs" in problem for problem in lint.problems(Book(book.root).chapters[0]))

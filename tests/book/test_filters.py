@@ -1,7 +1,7 @@
 """The menus and the search above a long table, in a browser."""
 
 import pytest
-from browser import chromium
+from browser import needs_chromium
 
 from isonb_lab.pages.values import table
 
@@ -14,7 +14,7 @@ SHOWN = "() => [...document.querySelectorAll('tbody tr')].filter(row => !row.hid
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")
+@needs_chromium
 def test_menus_and_search_leave_the_rows_that_fit_and_say_how_many(browser):
     page = browser.new_page()
     page.set_content(table(ROWS, filters=["paper", "outcome"])._repr_html_())

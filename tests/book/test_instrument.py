@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 import torch
-from browser import SET, chromium, open_page
+from browser import SET, needs_chromium, open_page
 from sklearn.linear_model import Ridge
 
 import isonb
@@ -14,10 +14,7 @@ from isonb.transforms import PartialWhitening
 from isonb_lab.data.corpus import Sentence, sentences
 from isonb_lab.figures import instrument as instruments
 
-pytestmark = [
-    pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
-    pytest.mark.filterwarnings("ignore::isonb.FitWarning"),
-]
+pytestmark = [needs_chromium, pytest.mark.filterwarnings("ignore::isonb.FitWarning")]
 PAGE = '<!doctype html><meta charset="utf-8"><body>{}</body>'
 READ = """(root) => ({
   ...Object.fromEntries(

@@ -6,7 +6,7 @@ import shutil
 
 import nbformat
 import pytest
-from reading import prose
+from reading import prose, rewrite
 
 import isonb
 from isonb_lab.pages.__main__ import main
@@ -75,14 +75,9 @@ def test_other_parameters_are_said_on_the_page(copy):
 
 
 def test_warnings_fail_the_build_and_are_all_told(copy):
-    source = copy.root / "book" / "sample.md"
-    text = source.read_text(encoding="utf-8")
-    for old, new in [("{numref}`fig-sample`", "{numref}`fig-nowhere`"), ("sample-share`.", "sample-gone`.")]:
-        assert old in text
-        text = text.replace(old, new)
-    source.write_text(text, encoding="utf-8")
-    config = copy.root / "_config.yml"
-    config.write_text(config.read_text(encoding="utf-8").replace("book/sample#part", "book/gone"), encoding="utf-8")
+    changes = ("{numref}`fig-sample`", "{numref}`fig-nowhere`"), ("sample-share`.", "sample-gone`.")
+    rewrite(copy.root / "book" / "sample.md", *changes)
+    rewrite(copy.root / "_config.yml", ("book/sample#part", "book/gone"))
     book = Book(copy.root)
     write_pages(book, [Job(book, book.chapters[0])])
     with pytest.raises(BuildError, match=r"(?s)(?=.*fig-nowhere)(?=.*sample-gone).*former/page leads to 'book/gone'"):

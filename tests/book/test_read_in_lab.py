@@ -8,21 +8,21 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from browser import chromium, launch
+from browser import launch, needs_chromium
 from lab_server import TOKEN, end_kernels, idle_kernel, jupyter_lab
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from notebooks import KERNEL
 from playwright.sync_api import sync_playwright
-from reading import prose
+from reading import RAW, prose
 
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.notebooks.references import Index
 from isonb_lab.runtime.glue import glued
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")]
+pytestmark = [pytest.mark.browser, needs_chromium]
 
 ROOT = Path(__file__).resolve().parents[2]
-RAW = re.compile(r"\{[a-zA-Z][\w:+-]*\}[`A-Za-z]|[`:]{3,}|^\([\w:.-]+\)=", re.MULTILINE)
 RUN = "foundations/measuring_isotropy"
 ALL = {"windowingMode": "none"}  # cells out of sight are drawn, too
 SEEN = "() => [...document.querySelectorAll('.jp-MarkdownCell')].map((node) => node.innerText)"
@@ -147,9 +147,8 @@ def test_running_all_and_saving_leaves_the_book_as_it_was(lab):
 
 def test_the_picture_follows_the_slider_without_a_flicker_and_errors_stand_in_its_place(lab):
     _, page, root = lab
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     cells = [new_markdown_cell("A control."), new_code_cell(LIVE)]
-    nbformat.write(new_notebook(cells=cells, metadata=kernel), root / "_build" / "lab" / "live.ipynb")
+    nbformat.write(new_notebook(cells=cells, metadata=KERNEL), root / "_build" / "lab" / "live.ipynb")
 
     def described(n):
         page.wait_for_selector(f".vega-embed [aria-label='the pattern of {n}']", state="attached")

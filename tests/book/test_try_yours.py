@@ -4,12 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from browser import chromium, open_page
+from browser import needs_chromium, open_page
 
 import isonb
 from isonb_lab.figures.try_yours import TryYours
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")
+pytestmark = needs_chromium
 READINGS = ("mean_cosine", "isoscore", "isoscore_unbiased", "participation_ratio_unbiased")
 
 

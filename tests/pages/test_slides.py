@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from playwright.sync_api import sync_playwright
+from reading import rewrite
 
 from isonb_lab.pages.__main__ import main
 from isonb_lab.pages.chapters import Book
@@ -15,7 +16,7 @@ from isonb_lab.pages.notebooks.plain import CAPTION
 from isonb_lab.pages.notebooks.slides import ASSETS, slides_of, write_slides
 from isonb_lab.pages.run import Job
 from isonb_lab.pages.vega import MIME
-from tests.book.browser import chromium, launch, open_page
+from tests.book.browser import launch, needs_chromium, open_page
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "tests" / "book" / "sample"
@@ -59,9 +60,7 @@ def decks(tmp_path_factory):
     """A book of one lesson, as if it had run, and its slides."""
     root = tmp_path_factory.mktemp("book") / "sample"
     shutil.copytree(SAMPLE, root)
-    source = root / "book" / "sample.md"
-    text = source.read_text(encoding="utf-8").replace("isonb:\n", "isonb:\n  slides: true\n", 1)
-    source.write_text(text, encoding="utf-8")
+    rewrite(root / "book" / "sample.md", ("isonb:\n  smoke", "isonb:\n  slides: true\n  smoke"))
     book = Book(root)
     (chapter,) = book.chapters
     job, run = Job(book, chapter), chapter.fresh()
@@ -87,7 +86,7 @@ def test_each_slide_of_a_lesson_has_one_picture():
         assert all(part.count("picture") <= 1 for part in re.split(r"^#+ ", between, flags=re.MULTILINE))
 
 
-@pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")
+@needs_chromium
 def test_a_deck_from_the_disk(decks):
     deck = decks.parent / "sample.html"
     with sync_playwright() as playwright, launch(playwright) as browser, open_page(browser, deck) as visit:

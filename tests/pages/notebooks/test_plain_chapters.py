@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from markdown_it import MarkdownIt
-from reading import prose
+from reading import RAW, prose
 
 from isonb_lab.pages.chapters import Book
 from isonb_lab.pages.errors import PageError
@@ -22,8 +22,7 @@ from isonb_lab.pages.outputs import code_cells
 ROOT = Path(__file__).resolve().parents[3]
 BOOK = Book(ROOT)
 INDEX = Index(BOOK)
-RAW = re.compile(r"\{[a-zA-Z][\w:+-]*\}`|^ *[`:]{3,} *\{|^:{3,}|^\([\w:.-]+\)=|\{\{|^:[a-z]+: ", re.MULTILINE)
-READ = re.compile(r"\{[a-zA-Z][\w:+-]*\}[`A-Za-z]|[`:]{3,}|^\([\w:.-]+\)=", re.MULTILINE)  # in what is drawn of it
+SOURCE = re.compile(r"\{[a-zA-Z][\w:+-]*\}`|^ *[`:]{3,} *\{|^:{3,}|^\([\w:.-]+\)=|\{\{|^:[a-z]+: ", re.MULTILINE)
 
 
 def values(chapter):
@@ -52,8 +51,8 @@ def drawn(text):
 def test_nothing_raw_is_left(chapter, notebook):
     nbformat.validate(notebook)
     text = prose(notebook)
-    assert not RAW.findall(text)
-    assert not READ.findall(drawn(text))
+    assert not SOURCE.findall(text)
+    assert not RAW.findall(drawn(text))
     assert all(value in text for value in values(chapter).values())
     assert not set(INDEX.citations) & set(re.findall(r"[\w-]+", text)), "no key of a citation"
     assert not {label for label in INDEX.labels if label in text}, "no label"
