@@ -13,7 +13,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from plain import plain_chapter
-from waiting import gone, until
+from support import interruptible
+from waiting import gone, hang, until
 
 from isonb_lab.pages import build as building
 from isonb_lab.pages import chapters, run
@@ -129,13 +130,10 @@ def command(book, tmp_path):
     temporary.mkdir()
 
     def start(*arguments):
-        # the shell may have told us to ignore Ctrl-C, and a process hands that on
-        default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
         options = {"env": {**os.environ, "TMPDIR": str(temporary)}, "stderr": subprocess.PIPE, "text": True}
-        line = [sys.executable, "-m", "isonb_lab.pages", "--root", str(book.root), *arguments]
-        process = subprocess.Popen(line, preexec_fn=default, **options)
-        started.append(process)
-        return process
+        line = interruptible([sys.executable, "-m", "isonb_lab.pages", "--root", book.root, *arguments])
+        started.append(subprocess.Popen(line, **options))
+        return started[-1]
 
     start.temporary = temporary
     yield start
@@ -147,12 +145,7 @@ def command(book, tmp_path):
 def hanging(book, name):
     """A chapter that writes the ids of its kernel, and of a process that this has started, and waits."""
     pids = book.root / f"{name}.pids"
-    cell = f"""import os, subprocess, sys, time
-helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-open({str(pids)!r} + ".part", "w").write(f"{{os.getpid()}} {{helper.pid}}")
-os.rename({str(pids)!r} + ".part", {str(pids)!r})
-time.sleep(600)"""
-    return plain_chapter(book, name, cell), pids
+    return plain_chapter(book, name, hang(pids)), pids
 
 
 def leaves_nothing_running(path, temporary):

@@ -14,6 +14,15 @@ def until(condition, seconds=60):
     return found
 
 
+def hang(pids):
+    """Code that writes the id of its process, and of one that this starts, to a file, and waits."""
+    return f"""import os, subprocess, sys, time
+helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+open("{pids}.part", "w").write(f"{{os.getpid()}} {{helper.pid}}")
+os.rename("{pids}.part", "{pids}")
+time.sleep(600)"""
+
+
 def gone(pid):
     """Whether no such process lives."""
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE

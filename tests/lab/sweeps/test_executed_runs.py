@@ -14,7 +14,7 @@ import pytest
 import torch
 from fake_runs import config, journal, write_template
 from safetensors.torch import save_file
-from waiting import gone, until
+from waiting import gone, hang, until
 
 from isonb_lab.runs.record import read_record
 from isonb_lab.runs.settings import plan, resolve
@@ -103,22 +103,13 @@ def test_a_full_disk_and_a_kernel_that_dies(template, tmp_path, cells, status, t
     assert len(list((tmp_path / "out" / "records").iterdir())) == (status == "failed")
 
 
-SLEEP = """
-import os, pathlib, subprocess, sys, time
-helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-pathlib.Path(out, "pids.part").write_text(f"{os.getpid()} {helper.pid}")
-os.rename(out + "/pids.part", out + "/pids")
-time.sleep(600)
-"""
-
-
 def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_factory, monkeypatch):
     out, stop = tmp_path / "out", threading.Event()
     out.mkdir()
     temporary = tmp_path_factory.mktemp("t")
     monkeypatch.setenv("TMPDIR", str(temporary))
     threading.Thread(target=lambda: until((out / "pids").exists) and stop.set()).start()
-    template(SLEEP)
+    template(hang(out / "pids"))
     outcome = execute(prepare(plan(CONFIG), out), stop=stop)
     assert outcome.status == "stopped"
     assert all(gone(int(pid)) for pid in (out / "pids").read_text().split())
