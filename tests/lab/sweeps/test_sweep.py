@@ -30,6 +30,7 @@ from isonb_lab.sweeps.sweep import SchedulerError, status, sweep
 
 HERE = Path(__file__).parent
 HANGS = 3
+quiet = functools.partial(sweep, progress=False, runner="fake_runs:slow")
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_two_sweeps_of_one_folder_share_the_runs(out, driver):
 
 def test_one_bad_run_leaves_the_others_alone(out):
     runs = [config(seed) for seed in (0, 1, 2, 3, 4, 5, 0)]
-    report = sweep(runs, out, workers=2, progress=False, runner="fake_runs:by_seed")
+    report = quiet(runs, out, workers=2, runner="fake_runs:by_seed")
     assert [o.status for o in report.outcomes] == ["finished", "failed", "not recorded", "failed", "failed", "finished"]
     assert report.exit_code == 1
     assert "6 runs: 2 finished, 3 failed, 1 not recorded." in str(report)
@@ -140,16 +141,16 @@ def test_one_bad_run_leaves_the_others_alone(out):
     failed = read_record(out / "records" / f"{report.outcomes[1].run_id}.json")
     assert (failed.status, failed.error) == ("failed", "ValueError: the loss must be finite; got nan")
     assert failed.manifest["seed"] == 1
-    again = sweep(runs, out, progress=False, runner="fake_runs:slow")  # what wasn't recorded runs again by itself
+    again = quiet(runs, out)  # what wasn't recorded runs again by itself
     before = "failed before"
     assert [o.status for o in again.outcomes] == ["skipped", before, "finished", before, before, "skipped"]
-    last = sweep(runs, out, retry_failed=True, progress=False, runner="fake_runs:slow")
+    last = quiet(runs, out, retry_failed=True)
     assert (last.exit_code, len(last.of("finished")), len(last.of("skipped"))) == (0, 3, 3)
 
 
 def test_a_damaged_record_is_found_told_and_run_again(out):
     path, other = (out / "records" / f"{config(seed).run_id}.json" for seed in range(2))
-    again = functools.partial(sweep, [config(0), config(1)], out, progress=False, runner="fake_runs:slow")
+    again = functools.partial(quiet, [config(0), config(1)], out)
     again()
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -210,8 +211,7 @@ def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, capsys,
 
         joining = threading.Thread(target=join)
         joining.start()
-        options = {"progress": False, "runner": "fake_runs:slow"}
-        report = sweep([config(0), config(1)], out, scheduler=cluster.scheduler_address, **options)
+        report = quiet([config(0), config(1)], out, scheduler=cluster.scheduler_address)
         joining.join()
     assert [o.status for o in report.outcomes] == ["finished", "finished"]
     assert "".join(result).count("No worker at") == 1
@@ -224,8 +224,7 @@ def test_dask_gives_out_again_what_somebody_ended(out, monkeypatch):
     ending = threading.Thread(target=lambda: os.kill(int(until(lambda: journal(out, "start"))[0][2]), signal.SIGTERM))
     with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
         ending.start()
-        options = {"progress": False, "runner": "fake_runs:mortal"}
-        report = sweep([config(0)], out, scheduler=cluster.scheduler_address, **options)
+        report = quiet([config(0)], out, scheduler=cluster.scheduler_address, runner="fake_runs:mortal")
         ending.join()
     assert [o.status for o in report.outcomes] == ["finished"]
     assert len(journal(out, "start")) == 2
@@ -245,7 +244,7 @@ def test_the_next_sweep_ends_what_was_killed_between_record_and_clean_up(out):
     with file_lock([failed.lock]):  # what others are at is left alone
         assert execute(failed, wait=False).status == "busy"
         assert failed.unfinished.exists()
-    report = sweep([config(0), config(1)], out, progress=False, runner="fake_runs:slow")
+    report = quiet([config(0), config(1)], out)
     assert [o.status for o in report.outcomes] == ["skipped", "failed before"]
     assert done.notebook.read_text() == "as far as it came"
     assert not any(path.exists() for path in (*torn, done.unfinished, failed.unfinished, done.work))
