@@ -258,12 +258,11 @@ def loader_of(generator=None):
     return torch.utils.data.DataLoader(data, batch_size=4, shuffle=True, generator=generator)
 
 
-@pytest.mark.parametrize("layers", ["all", 1, -1, [0, 2]])
+@pytest.mark.parametrize(("layers", "chosen"), [("all", [1, 2]), (1, [1]), (-1, [2]), ([0, 2], [0, 2])])
 @pytest.mark.parametrize("include_pads", [False, True])
-def test_shrinkage_covariance(layers, include_pads):
+def test_shrinkage_covariance(layers, chosen, include_pads):
     torch.manual_seed(0)
     model, loader = Encoder(), loader_of()
-    chosen = {"all": [1, 2], 1: [1], -1: [2]}.get(layers if isinstance(layers, (str, int)) else "", [0, 2])
     got = ShrinkageCovariance(layers, include_pads).refresh(model, loader)
     rows = []
     model.eval()
