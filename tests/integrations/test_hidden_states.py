@@ -63,15 +63,10 @@ def test_points_ignore_what_stands_on_padding(points, layers):
     noise = INPUTS["input_ids"] + (1 - INPUTS["attention_mask"]) * 7
     clouds = []
     for ids in (INPUTS["input_ids"], noise):
-        pooling = Pooling(points, layers)
-        with pooling.watch(model) as states:
-            model(input_ids=ids, attention_mask=INPUTS["attention_mask"])
-        clouds.append(pooling.points(states, BATCH)[0])
+        clouds.append(tiny.points(Pooling(points, layers), model, INPUTS | {"input_ids": ids})[0])
     torch.testing.assert_close(*clouds)
-    every = Pooling(points, layers, include_pads=True)
-    with every.watch(model) as states:
-        model(**INPUTS)
-    sizes = len(clouds[0]), len(every.points(states, BATCH)[0])
+    every, _ = tiny.points(Pooling(points, layers, include_pads=True), model, INPUTS)
+    sizes = len(clouds[0]), len(every)
     assert sizes[0] < sizes[1] if points == "tokens" else sizes[0] == sizes[1]
 
 
@@ -87,10 +82,8 @@ def test_what_a_decoder_reads_beside_an_encoder_has_a_mask_of_its_own():
         ("decoder", {}, mask.numel()),
         ("decoder", {"decoder_attention_mask": own}, own.sum()),
     ):
-        pooling = Pooling("tokens", module=module)
-        with pooling.watch(model) as states:
-            model(**batch, **more)
-        assert len(pooling.points(states, batch | more)[0]) == points
+        cloud, _ = tiny.points(Pooling("tokens", module=module), model, batch | more)
+        assert len(cloud) == points
 
 
 class Prompted(torch.nn.Module):
@@ -109,10 +102,7 @@ class Prompted(torch.nn.Module):
 
 
 def test_a_prompt_before_the_words_has_its_places():
-    pooling, model = Pooling("tokens"), Prompted()
-    with pooling.watch(model) as states:
-        model(**INPUTS)
-    cloud, _ = pooling.points(states, INPUTS)
+    cloud, _ = tiny.points(Pooling("tokens"), Prompted(), INPUTS)
     assert len(cloud) == INPUTS["attention_mask"].sum() + 2 * len(INPUTS["attention_mask"])
 
 
@@ -124,10 +114,7 @@ def test_labels_follow_the_points():
         ("mean", BATCH["labels"].double(), None),
         ("mean", None, None),
     ):
-        pooling = Pooling(points, "all")
-        with pooling.watch(model) as states:
-            model(**INPUTS)
-        got = pooling.points(states, INPUTS | ({} if labels is None else {"labels": labels}))[1]
+        _, got = tiny.points(Pooling(points, "all"), model, INPUTS, **({} if labels is None else {"labels": labels}))
         assert (got is None and want is None) or torch.equal(got, want)
 
 

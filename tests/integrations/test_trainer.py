@@ -139,11 +139,8 @@ def test_the_shrinkage_covariance_is_measured_at_each_epochs_start(tmp_path, mon
     assert len(measured) == 4
     assert torch.equal(measured[0], measured[1])
     assert not torch.equal(measured[1], measured[2])
-    model, pooling = tiny.model(dropout=0.3).eval(), Pooling("tokens", "all")
-    with pooling.watch(model) as states:
-        model(**tiny.batch(tiny.sentences(16)))
-    want = Moments().update(pooling.points(states, tiny.batch(tiny.sentences(16)))[0]).cov
-    torch.testing.assert_close(measured[0], want)
+    points, _ = tiny.points(Pooling("tokens", "all"), tiny.model(dropout=0.3).eval(), tiny.batch(tiny.sentences(16)))
+    torch.testing.assert_close(measured[0], Moments().update(points).cov)
     # data order and dropout go on as if nothing had been measured
     assert_same_weights(trained, train(tmp_path, 1, trainer=Trainer, dropout=0.3, rows=16, changes=epochs), atol=0)
     few = train(tmp_path, 1, penalty=Watched(0.0), shrinkage_rows=10, **options)
@@ -158,9 +155,8 @@ class Compared(IStarLoss):
 
     def forward(self, points, shrinkage_cov=None, mask=None):
         model, rows = self.trainer.model.eval(), tiny.batch(self.trainer.train_dataset)
-        with torch.no_grad(), Pooling("tokens", "all").watch(model) as states:
-            model(**rows)
-        exact = Pooling("tokens", "all").points(states, rows)[0].T.cov()
+        with torch.no_grad():
+            exact = tiny.points(Pooling("tokens", "all"), model, rows)[0].T.cov()
         model.train()
         value, want = (super(Compared, self).forward(points, cov, mask) for cov in (shrinkage_cov, exact))
         self.values += (abs(value - want).item(),)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel, Trainer
 
+from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.trainer import IsotropyTrainerMixin
 
 SIZE = {
@@ -55,6 +56,13 @@ def sentences(count: int = 16, longest: int = 6, seed: int = 1) -> list[dict[str
 def batch(rows: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     """Several sentences as one batch."""
     return {key: torch.stack([row[key] for row in rows]) for key in rows[0]}
+
+
+def points(pooling: Pooling, network: torch.nn.Module, inputs: dict[str, Tensor], **labels: Tensor) -> Any:
+    """The points that a pooling takes from one pass of a model, and their labels."""
+    with pooling.watch(network) as states:
+        network(**inputs)
+    return pooling.points(states, inputs | labels)
 
 
 def arguments(folder: Any, **changes: Any) -> dict[str, Any]:
