@@ -230,7 +230,6 @@ def test_reports_of_a_model(result):
         ([*TEXTS, "half a \ud83d"], {}, InputError, "a surrogate) at 120"),
         (TEXTS[:5] * 9, {}, ShapeError, "20 different texts"),
         (TEXTS, {"pool": "max"}, InputError, "pool"),
-        (TEXTS, {"batch_size": 0}, InputError, "batch_size"),
         (TEXTS, {"work": __file__}, InputError, "kept in work must be those of a model's name"),
         (TEXTS, {"pairs": (TEXTS, TEXTS, [1] * 120)}, InputError, "different labels"),
         (TEXTS, {"pairs": (TEXTS, ["", *TEXTS[1:]], [0, 1] * 60)}, InputError, "not be empty"),

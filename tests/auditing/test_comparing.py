@@ -102,8 +102,8 @@ def test_the_command(x, tmp_path, capsys):
     assert "--compare must stand without" in capsys.readouterr().err
 
 
-def reference(x, y):
-    """overlap@10 and debiased CKA by numpy: row by row, and by the unbiased HSIC of Song et al. (2012), equation 5."""
+def overlap_at_10(x, y):
+    """By numpy, row by row."""
 
     def near(z):
         unit = z / np.linalg.norm(z, axis=1, keepdims=True)
@@ -111,17 +111,7 @@ def reference(x, y):
         np.fill_diagonal(cosines, -2)
         return np.argsort(-cosines, 1)[:, :10]
 
-    remaining = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(near(x), near(y), strict=True)])
-    n = len(x)
-    grams = [z @ z.T * (1 - np.eye(n)) for z in (x, y)]
-
-    def hsic(a, b):
-        return np.trace(a @ b) + a.sum() * b.sum() / (n - 1) / (n - 2) - 2 / (n - 2) * (a @ b).sum()
-
-    debiased = hsic(*grams) / np.sqrt(hsic(grams[0], grams[0]) * hsic(grams[1], grams[1]))
-    a, b = x - x.mean(0), y - y.mean(0)
-    cka = np.linalg.norm(a.T @ b) ** 2 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
-    return remaining, cka, debiased
+    return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(near(x), near(y), strict=True)])
 
 
 def narrower(x):
@@ -141,7 +131,10 @@ def test_clouds_of_other_dimensions_are_compared(x, kind):
     first = x.double().numpy() * np.linspace(3, 0.2, D)
     other = narrower(first)[kind]
     result = isonb.compare(first, other)
-    assert (result.overlap[0], result.cka, result.cka_debiased) == pytest.approx(reference(first, other), abs=1e-6)
+    assert result.overlap[0] == pytest.approx(overlap_at_10(first, other), abs=1e-6)
+    both = torch.from_numpy(first), torch.from_numpy(other)
+    assert result.cka == pytest.approx(isonb.cka(*both).item(), abs=1e-6)
+    assert result.cka_debiased == pytest.approx(isonb.cka(*both, debiased=True).item(), abs=1e-6)
     assert (result.d, result.d_second) == (D, other.shape[1])
     assert result.cosines == {}
     assert result.moved == ()
