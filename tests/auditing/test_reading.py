@@ -64,10 +64,6 @@ def parquet(result):
     return lambda path: pq.write_table(result() if callable(result) else result, path)
 
 
-def torch_in(holder):
-    return lambda path: torch.save(holder, path)
-
-
 def ml_dtypes(kind):
     return lambda path: np.save(path, X.astype(getattr(pytest.importorskip("ml_dtypes"), kind)))
 
@@ -196,7 +192,7 @@ REFUSED = {
     "tokens": ("a.npy", npy(np.ones((N, 5, D), "f4")), "(60, 5, 16)"),
     "pickled objects in an archive": ("a.npz", lambda p: np.savez(p, x=np.array([Odd()] * N)), "never loaded"),
     "a pickle": ("a.pkl", lambda p: p.write_bytes(pickle.dumps(ROWS)), "must be one of .npy"),
-    "a pickled model": ("a.pt", torch_in({"model": Odd()}), "never loaded"),
+    "a pickled model": ("a.pt", lambda p: torch.save({"model": Odd()}, p), "never loaded"),
     "cut by numpy": ("a.csv", text("v\n" + '"[0.1 0.2 ... 0.3]"\n' * N), "numpy has cut it"),
     "two columns": ("a.parquet", parquet(pa.table({"title": ROWS, "body": ROWS})), "title: list"),
     "a table of texts": ("a.csv", text("text,label\nhello,1\nyou,0\n"), "text: text"),

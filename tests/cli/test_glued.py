@@ -11,7 +11,6 @@ from notebooks import python_notebook
 
 from isonb.cli import main
 
-PARAMETERS = "n: int = 2  # points"
 CHAPTER = """
 from isonb_lab.pages.sentences import glue
 
@@ -24,7 +23,7 @@ assert n < 5
 def test_a_papermill_batch_ends_in_one_table(tmp_path, capsys, monkeypatch):
     source, out = tmp_path / "chapter.ipynb", tmp_path / "out"
     out.mkdir()
-    nbformat.write(python_notebook(PARAMETERS, CHAPTER), source)
+    nbformat.write(python_notebook("n: int = 2  # points", CHAPTER), source)
     execute = partial(papermill.execute_notebook, source, kernel_name="python3", progress_bar=False)
     execute(out / "usual.ipynb")
     for name, n in (("n7", 7), ("wrong", "x")):  # the second fails before it glues anything

@@ -43,9 +43,8 @@ class Law:
         return self.call(x, **mask)
 
 
-def beside(measure, *change, **options):
+def beside(measure, change=lambda x: x.flip(-1), **options):
     """Of the cloud and what a change makes of it."""
-    change = change[0] if change else lambda x: x.flip(-1)
     return lambda x, **mask: measure(x, change(x), **options, **mask)
 
 
@@ -63,11 +62,6 @@ def with_matrix(x, **mask):
 def of_numbers(function):
     """Of numbers on the last axis, none below 0."""
     return lambda x: function(x.abs())
-
-
-def penalty(loss):
-    """A loss as a function of points and mask."""
-    return lambda x, **mask: loss(x, **mask)
 
 
 LOSSES = {
@@ -159,7 +153,7 @@ LAWS = {
     "soft_decay safe": Law(partial(isonb.soft_decay, alpha=-0.3, mode="safe"), rows=True, waits=True),
     "negative_count": Law(isonb.negative_count, TURNS, smooth=False, waits=True),
     "squared_traces of a cloud": Law(squared_traces, TURNS),
-    **{name: Law(penalty(loss), PENALTIES[name], batched=False, masked="Entropy" not in name, waits="Spectrum" in name)
+    **{name: Law(loss, PENALTIES[name], batched=False, masked="Entropy" not in name, waits="Spectrum" in name)
        for name, loss in LOSSES.items()},
     **{f"{function.__name__} of numbers": Law(of_numbers(function), keeps, masked=False, smooth=smooth)
        for function, keeps, smooth in (

@@ -12,16 +12,11 @@ from isonb.losses import GORLoss, SIGRegLoss
 from isonb.losses.sigreg import random_directions, sigreg_penalty
 from isonb.measures.cosine import mean_cosine
 
-ALONG = torch.ones(1, 1, dtype=torch.float64)
 SLICES = random_directions(5, 7, seed=1).double()
 
 
 def gor_penalty(points, **options):
     return GORLoss(**options)(points)
-
-
-def line(*numbers):
-    return torch.tensor(numbers, dtype=torch.float64).unsqueeze(-1)
 
 
 def pairs_of(x):
@@ -124,5 +119,5 @@ def test_sigreg_refuses_points_whose_angles_are_noise(dtype, limit):
     far = torch.tensor([[1.0], [-1.01 * limit]], dtype=dtype)
     with pytest.raises(DegenerateError, match=r"^sigreg_penalty: points must reach at most .* along a direction"):
         sigreg_penalty(far, along)
-    want = written_out(line(1, -1), ALONG)
+    want = written_out(torch.tensor([[1.0], [-1.0]]).double(), torch.ones(1, 1).double())
     assert sigreg_penalty(far, along, normalize=True).item() == pytest.approx(want, rel=10 * torch.finfo(dtype).eps)

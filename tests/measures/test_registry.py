@@ -28,10 +28,6 @@ def by_audit(x):
     return {item.measure: item.value for item in audit.readings}
 
 
-def by_comparison(x):
-    return {item.measure: item.first for item in isonb.compare(x, 2 * x).differences}
-
-
 def by_profile(x):
     """The [CLS] vectors of a model whose sentences are one token long."""
     states = (x.unsqueeze(1),)
@@ -58,7 +54,7 @@ CONSUMERS = {
     "tracker of a training": lambda x: Tracker().validation(x),
     "profile of a model": by_profile,
     "audit": by_audit,
-    "comparison": by_comparison,
+    "comparison": lambda x: {item.measure: item.first for item in isonb.compare(x, 2 * x).differences},
     "monitor": lambda x: IsotropyMonitor(tuple(MEASURES)).observe(x, 0).values,
     "monitor by default": lambda x: IsotropyMonitor().observe(x, 0).values,
     "metrics": by_metrics,
