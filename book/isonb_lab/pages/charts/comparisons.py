@@ -93,6 +93,7 @@ def crosses(
     suites: Sequence[str],
     x: str,
     y: str,
+    columns: int = 3,
     equal: bool = False,
     zero: bool = False,
     **color: Any,
@@ -131,7 +132,7 @@ def crosses(
     if zero:
         layers[:0] = [base.mark_rule(**ZERO).encode(x=alt.datum(0)), base.mark_rule(**ZERO).encode(y=alt.datum(0))]
     chart = alt.layer(*layers, data=table.round(4))
-    panels = chart.facet(alt.Facet("suite:N", title=None, sort=list(suites)), columns=3)
+    panels = chart.facet(alt.Facet("suite:N", title=None, sort=list(suites)), columns=columns)
     return panels.resolve_scale(x="independent", y="independent")
 
 
