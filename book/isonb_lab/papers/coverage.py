@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb_lab.claims.design import Design
+from isonb_lab.claims.design import PLAIN, Design
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import treated_runs
 from isonb_lab.claims.treatment import Treatment, canonical
@@ -37,6 +37,7 @@ class Axis:
         column: of the runs; of points the series whose values a run has.
         word: before the numbers, where several axes share a name.
         of_encoder: whether the encoder decides how many there are, as of its layers.
+        plain: the value that plain training stands for, if any.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Axis:
     column: str
     word: str = ""
     of_encoder: bool = False
+    plain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,13 @@ def is_whole(found: Sequence[Counted]) -> bool:
 def _of_method(axis: Axis, item: Item, runs: pd.DataFrame) -> pd.DataFrame:
     """The runs of the item's method, where an axis is an option or a task: another method's don't fill the item."""
     of_method = axis.name in ("tasks", "settings") and axis.column != "method.name"
-    return runs[runs["method.name"] == item.treatment.method] if of_method and item.treatment else runs
+    if not of_method or item.treatment is None:
+        return runs
+    treated = runs[runs["method.name"] == item.treatment.method]
+    if axis.plain is None:
+        return treated
+    plain = runs[runs["method.name"] == PLAIN].assign(**{axis.column: axis.plain})
+    return pd.concat([treated, plain])
 
 
 def _of(axis: Axis) -> int:

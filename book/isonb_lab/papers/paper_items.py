@@ -30,7 +30,7 @@ def _methods(*names: str) -> Axis:
 
 
 def _zetas(*zetas: float) -> Axis:
-    return Axis("settings", zetas, "method.zeta", "ζ")
+    return Axis("settings", zetas, "method.zeta", "ζ", plain=1)  # at ζ = 1 the loss has no gradient
 
 
 def _points(number: int, series: str, of: str) -> Axis:

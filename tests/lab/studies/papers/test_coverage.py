@@ -51,6 +51,16 @@ def test_a_weight_or_a_task_of_another_method_is_none_of_the_items():
     assert [str(found) for found in coverage.counted(item, {"page": page})] == ["1 of 2", "1 of 2"]
 
 
+def test_plain_training_stands_for_a_value_where_the_axis_says_so():
+    page = study(task=["rte"] * 3, **{"method.zeta": [None, 0.4, None]})
+    item = Item("001", "Figure 7", "", "", "", (), "page", "page", treatment=Treatment("istar", ("rte",)))
+    for plain, text in ((None, "1 of 2"), (1, "2 of 2")):
+        zetas = Axis("settings", (0.4, 1), "method.zeta", plain=plain)
+        assert str(coverage.counted(replace(item, axes=(zetas,)), {"page": page})[0]) == text
+    page.runs = page.runs[1:]  # without plain training
+    assert str(coverage.counted(replace(item, axes=(zetas,)), {"page": page})[0]) == "1 of 2"
+
+
 def test_what_is_recorded_has_the_treatment_and_what_is_drawn_may_be_of_two_studies():
     tasks, own = Axis("tasks", ("sst2", "qnli"), "task"), Design("own", "", (), dict.get)
     pool = study(task=["qnli", "sst2", "rte"])
