@@ -76,3 +76,9 @@ def test_lines_above_rows_run_over_all_columns():
     assert html.count('<tr class="head"><th scope="colgroup" colspan="2">') == 2
     assert html.index(">1<") < html.index("A &amp; B") < html.index(">c<") < html.index(">3<")
     assert repr(result).splitlines() == ["x  y", "1  2", "A & B", "c", "3  4"]
+
+
+def test_the_comma_behind_an_interval_stays_with_it():
+    """Where a row is short of room an interval has a line of its own, and no line begins with a comma."""
+    html = pages.table([{"task": "CoLA", "score": "+0.1 (-0.2 to +0.4), n = 3"}])._repr_html_()
+    assert '+0.1 <span class="interval">(-0.2 to +0.4),</span> n = 3' in html

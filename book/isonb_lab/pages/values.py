@@ -19,7 +19,7 @@ from isonb_lab.pages.sentences import contradict, format_value
 FILTERS = Path(__file__).parent / "static" / "filters.js"
 LONG = 26  # letters of a cell that gets the room of a sentence
 COUNTED = re.compile(r"([-+]?\d.*), n = (\d+)")  # a mean with the number of its runs
-INTERVAL = re.compile(r" (\([^ ()]+ to [^ ()]+\))")
+INTERVAL = re.compile(r" (\([^ ()]+ to [^ ()]+\),?)")
 FEW = 4  # counts that may stand in their cells though they are one and the same
 
 
