@@ -40,6 +40,13 @@ def test_a_forest_names_its_rows_in_the_order_in_which_it_draws_them(suites):
     assert sorted(suites, key=lambda name: picture.index(f">{name}<")) == suites
 
 
+@pytest.mark.parametrize(("rows_of_the_second", "named"), [(FRAME, 1), (FRAME[:2], 2)], ids=["the same rows", "others"])
+def test_a_side_of_a_forest_with_other_rows_names_its_suites(rows_of_the_second, named):
+    frame = pd.concat([FRAME.assign(what="zeta"), rows_of_the_second.assign(what="layers")])
+    chart = pages.forest(frame, arms=["a", "b"], suites=["CoLA", "MRPC"], title="change", column="what")
+    assert vl_convert.vegalite_to_svg(chart.to_dict()).count(">CoLA<") == named
+
+
 def test_crosses_have_students_intervals_both_ways_and_a_line_through_all_of_a_panel():
     frame = pd.DataFrame({"suite": ["s", "s", "t"], "arm": "p", "x": [1.0, 3.0, 5.0], "y": [0.2, 0.4, 9.0]})
     chart = crosses(frame, arms=["p"], suites=["s", "t"], x="here", y="there", equal=True)

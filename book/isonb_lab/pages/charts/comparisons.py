@@ -40,6 +40,7 @@ def forest(
     """Intervals by arm, a row of panels a suite: columns ``arm``, ``suite``, ``mean``, ``low``, ``high``, ``n``.
 
     ``column`` names a further column of ``frame`` that splits the panels sideways, each with one axis for all suites.
+    A side names its suites itself where its rows aren't those of the first.
     """
     if frame.empty:
         return nothing_run(width)
@@ -61,9 +62,11 @@ def forest(
 
     if column is None:
         return side(frame, True).resolve_scale(x="independent")
+    parts = {str(name): part for name, part in frame.groupby(column, sort=False)}
+    rows = [set(zip(part["suite"], part["arm"], strict=True)) for part in parts.values()]
     sides = [
-        side(part, not at).resolve_scale(x="shared", y="independent").properties(title=str(name))
-        for at, (name, part) in enumerate(frame.groupby(column, sort=False))
+        side(part, not at or rows[at] != rows[0]).resolve_scale(x="shared", y="independent").properties(title=name)
+        for at, (name, part) in enumerate(parts.items())
     ]
     return alt.hconcat(*sides).resolve_scale(x="independent")
 
