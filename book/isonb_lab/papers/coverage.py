@@ -32,9 +32,9 @@ class Axis:
     """One way in which an item has several values.
 
     Args:
-        name: "tasks", "models", "settings" or "points": the column of the table.
-        values: what the paper has, as a column of the runs would have it; or, of points, how many of a line.
-        column: of the runs; of points the series whose values a run has.
+        name: "tasks", "models", "settings", "points" or "steps": the column of the table.
+        values: what the paper has, as a column of the runs would have it; of a line, how many points, or its last step.
+        column: of the runs; of a line the series whose values a run has.
         word: before the numbers, where several axes share a name.
         of_encoder: whether the encoder decides how many there are, as of its layers.
         plain: the value that plain training stands for, if any.
@@ -46,6 +46,11 @@ class Axis:
     word: str = ""
     of_encoder: bool = False
     plain: float | None = None
+
+    @property
+    def of_line(self) -> bool:
+        """Whether it counts along the lines of a figure, not among the runs."""
+        return self.name in ("points", "steps")
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
     results = []
     for axis in item.axes:
         runs = [_of_method(axis, item, some) for some in chosen]
-        if axis.name == "points":  # of a line, which is of one study
+        if axis.of_line:  # which is of one study
             shown = max(_count(axis, study.series, some) for study, some in zip(drawn, runs, strict=True))
         else:
             shown = _count(axis, every.series, pd.concat(runs))
@@ -140,15 +145,16 @@ def _of_method(axis: Axis, item: Item, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of(axis: Axis) -> int:
-    return int(axis.values[0]) if axis.name == "points" else len(axis.values)
+    return int(axis.values[0]) if axis.of_line else len(axis.values)
 
 
 def _count(axis: Axis, series: pd.DataFrame, runs: pd.DataFrame) -> int:
-    if axis.name == "points":
+    if axis.of_line:
         logged = series[(series["name"] == axis.column) & series["run_id"].isin(runs["run_id"])]
         logged = logged[logged["step"] > 0] if axis.of_encoder else logged  # what goes into the first layer is none
-        points = logged.groupby("run_id")["step"].nunique()
-        return 0 if points.empty else min(int(points.median()), _of(axis))
+        steps = logged.groupby("run_id")["step"]
+        found = steps.max() if axis.name == "steps" else steps.nunique()
+        return 0 if found.empty else min(int(found.median()), _of(axis))
     if axis.column not in runs:
         return 0
     present = {canonical(SAME.get(value, value)) for value in runs[axis.column].dropna().unique()}

@@ -37,6 +37,10 @@ def _points(number: int, series: str, of: str) -> Axis:
     return Axis("points", (number,), series, of, of_encoder=of == "layers")
 
 
+def _updates(last: int, series: str) -> Axis:
+    return Axis("steps", (last,), series, "updates")
+
+
 def _item(paper: str, item: str, shows: str, *axes: Axis, page: str, caption: str = "", **more: Any) -> Item:
     """An item whose counterpart says so in its caption, unless that is told."""
     return Item(paper, item, shows, page, caption or f"{COUNTERPART} {item}", axes, **more)
@@ -90,7 +94,7 @@ ITEMS = (
     Item("000", "Table 1", "settings", SHRINK_PAGE, "Table 1, settings", kind="printed"),
     _shrink("Table 2", "scores", *BARS, caption="Table 2: the paper's two tasks"),
     _shrink("Table 3", "anisotropy", *BARS, caption="Table 3 on one axis"),
-    _course("Figure 1", "anisotropy in training", _points(570, "step.train.cls.anisotropy_1", "updates")),
+    _course("Figure 1", "anisotropy in training", _updates(570, "step.train.cls.anisotropy_1")),
     _course("Figure 2", "score in training", _points(30, "step.validation.accuracy", "validations")),
     _istar(
         "Table 1",

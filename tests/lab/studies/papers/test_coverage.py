@@ -75,6 +75,10 @@ def test_what_is_recorded_has_the_treatment_and_what_is_drawn_may_be_of_two_stud
     studies["own"].series = many  # beside two lines of four points on the page
     points = replace(istar, own=own, axes=(Axis("points", (12,), "layer.end.x"),))
     assert str(coverage.counted(points, studies)[0]) == "9 of 12"
+    updates = replace(istar, own=own, axes=(Axis("steps", (12,), "layer.end.x"),))
+    assert str(coverage.counted(updates, studies)[0]) == "8 of 12", "the last step, however many are logged before it"
+    many["step"] *= 5
+    assert str(coverage.counted(updates, studies)[0]) == "12 of 12"
 
 
 def test_what_another_encoder_would_change_is_no_lack():
