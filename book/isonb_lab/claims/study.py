@@ -17,7 +17,7 @@ import pandas as pd
 from isonb_lab.claims import verdicts
 from isonb_lab.claims.design import PLAIN, Design
 from isonb_lab.claims.table import PlannedCell, at_baseline, lead, long_tables, plan_of, settings_of_rows
-from isonb_lab.claims.treated_runs import setting_in_words, settings_by_run, trained_alike, treated_runs
+from isonb_lab.claims.treated_runs import Treated, setting_in_words, settings_by_run, trained_alike, treated_runs
 from isonb_lab.claims.verdicts import (
     JudgedCell,
     Judgement,
@@ -281,7 +281,7 @@ class Study:
             if part.treatment:
                 here = {run: home.settings[run] for run in some["run_id"]}
                 rows += [settings for _, settings in treated_runs(here, part.treatment)]
-                counts |= {cell.n for cell in cells}
+                counts |= {cell.n for cell in cells if cell.interval and cell.interval.method != "printed"}
             else:
                 chosen = some[some["arm"].isin([arm for arm in part.arms if arm != PLAIN] or [PLAIN])]
                 rows += settings_of_rows(chosen if part.arms else some)
@@ -337,25 +337,33 @@ class Study:
         tuned = () if prediction.treatment else prediction.arms
         if broken := [arm for arm in tuned if (arm, suite) in self.no_setting]:
             return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
-        why = self.unlearned(suite) or self._untaught(prediction, suite)
+        why = self.unlearned(suite) or self._untaught(prediction, cell)
         return JudgedCell(cell, verdicts.NOT_TESTABLE, why) if why else None
 
-    def _untaught(self, prediction: Prediction, suite: str) -> Reason | None:
-        """Why a prediction with a treatment decides nothing on a suite: the treated runs, or plain ones that were
-        trained as they were, ended at the majority baseline in half of their number or more. Runs of another recipe
-        may have learned.
+    def _untaught(self, prediction: Prediction, cell: str) -> Reason | None:
+        """Why a prediction with a treatment decides nothing in a cell: its runs, those that they are compared with, or
+        plain ones that were trained alike, ended at the majority baseline in half of their number or more. Runs of
+        another recipe may have learned.
         """
         if prediction.treatment is None:
             return None
-        here = self.runs[self.runs["suite"] == suite]
-        settings = {run: self.settings[run] for run in here["run_id"]}
-        treated = [run for run, _ in treated_runs(settings, prediction.treatment)]
+        suite = self.suite_of(cell)
+        here = self.runs.loc[self.runs["suite"] == suite, "run_id"]
+        settings = {run: self.settings[run] for run in here}
+        treated, base = [run for run, _ in treated_runs(settings, prediction.treatment)], []
+        if isinstance(prediction.evidence, Treated):  # which knows the runs of each cell
+            cells = prediction.evidence.cells(self.settings)
+            name = next((name for name in cells if f"{cell},".startswith(f"{name},")), "")
+            treated, base = map(list, zip(*cells[name], strict=True)) if name else (treated, base)
         plain = trained_alike(settings, prediction.treatment)
-        for reason, ids in ((Reason.UNTAUGHT, plain), (Reason.COLLAPSED, treated)):
-            runs = here[here["run_id"].isin(ids)]
-            if len(runs) and at_baseline(runs).mean() >= 0.5:
-                return reason
-        return None
+        reasons = ((Reason.UNTAUGHT, plain), (Reason.COLLAPSED, treated), (Reason.NOTHING_TO_LOSE, base))
+        lost = {reason: self._at_baseline(ids) for reason, ids in reasons}
+        return next((reason for reason, share in lost.items() if share >= 0.5), None)
+
+    def _at_baseline(self, ids: Sequence[str]) -> float:
+        """The share of some runs of a task that ended at the majority baseline; of none 0."""
+        runs = self.runs[self.runs["run_id"].isin(list(ids))]
+        return float(at_baseline(runs).mean()) if len(runs) else 0.0
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame

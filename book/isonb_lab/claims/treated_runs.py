@@ -41,8 +41,22 @@ class Treated:
 
     def __call__(self, study: Any, suites: Sequence[str]) -> dict[tuple[str, int], float]:
         """One number a cell and seed; a cell is a task and encoder, with the settings that the paper varies."""
-        arm = treated_runs(study.settings, self.treatment)
-        base = treated_runs(study.settings, self.base) if self.base else []
+        cells = self.cells(study.settings)
+        runs = [run for pairs in cells.values() for pair in pairs for run in pair if run]
+        results = {}
+        for detail, value in by_detail(self.value).items():
+            numbers = {"": 0.0} | _numbers(study, value, runs)  # "": without a base
+            for name, pairs in cells.items():
+                for run, other in pairs:
+                    if run in numbers and other in numbers:
+                        seed = int(study.settings[run]["seed"])
+                        results[f"{name}{detail}", seed] = numbers[run] - numbers[other]
+        return results
+
+    def cells(self, every: Mapping[str, Settings]) -> dict[str, list[tuple[str, str]]]:
+        """The treated runs by their cell, each with the run that it is compared with; without a base that is ""."""
+        arm = treated_runs(every, self.treatment)
+        base = treated_runs(every, self.base) if self.base else []
         base_runs = {(self._others(settings), settings["seed"]): run for run, settings in base}
         pairs = []
         for run, settings in arm:
@@ -54,14 +68,10 @@ class Treated:
         rows = [settings for _, _, settings in pairs]
         names = _names(rows, self.treatment.varied)
         names = distinguished(names, list(map(options, rows)), names)  # what the paper leaves open may differ
-        results = {}
-        for detail, value in by_detail(self.value).items():
-            runs = [run for run, _, _ in pairs] + [other for _, other, _ in pairs if other]
-            numbers = {"": 0.0} | _numbers(study, value, runs)  # "": without a base
-            for (run, other, settings), name in zip(pairs, names, strict=True):
-                if run in numbers and other in numbers:
-                    results[f"{name}{detail}", int(settings["seed"])] = numbers[run] - numbers[other]
-        return results
+        cells: dict[str, list[tuple[str, str]]] = {}
+        for (run, other, _), name in zip(pairs, names, strict=True):
+            cells.setdefault(name, []).append((run, other))
+        return cells
 
     def _others(self, settings: Settings) -> frozenset[tuple[str, str]]:
         """What two runs of a pair share: the settings of training, and of one method those that both have."""

@@ -95,6 +95,7 @@ class Reason(StrEnum):
     UNLEARNED = "nothing learned the task: each arm ends at the majority baseline in half of its runs or more"
     UNTAUGHT = "plain training, as these runs were trained, ends at the majority baseline in half of its runs or more"
     COLLAPSED = "the method, at this setting, ends at the majority baseline in half of its runs or more"
+    NOTHING_TO_LOSE = "what it is compared with ends at the majority baseline in half of its runs or more"
     UNTUNED = "each setting of {about} that was tried ended at the majority baseline"
 
 

@@ -136,6 +136,21 @@ def test_a_method_that_ends_at_chance_at_its_papers_setting_decides_nothing(tmp_
     assert [(cell.name, cell.outcome, cell.reason) for cell in gain.cells] == [("CoLA", NOT_TESTABLE, Reason.COLLAPSED)]
 
 
+@pytest.mark.parametrize(("base", "of_others"), [(0.0, Reason.NOTHING_TO_LOSE), (0.5, Reason.CLAIMED)])
+def test_what_has_learned_is_asked_of_each_cell_and_of_what_it_is_compared_with(tmp_path, base, of_others):
+    """Layer 3 alone ends at chance, the other layers don't; then all layers together do."""
+
+    def changed(config):
+        layer = str(config["method"].get("layers"))
+        score = {"all": base, "3": 0.0}.get(layer, 0.45 if config["method"]["name"] == "istar" else 0.5)
+        return {"matthews": score + 0.001 * config["seed"] ** (1 + (layer == "all"))}
+
+    verdict = judged_on_cola(tmp_path, "istar", 15, changed)
+    cells = {cell.name: cell.reason for part in verdict.predictions[-1:] for cell in part.cells}
+    assert cells.pop("CoLA, layers 3") is Reason.COLLAPSED
+    assert len(cells) == 5 and set(cells.values()) == {of_others}
+
+
 def test_the_last_layer_is_that_of_the_encoder(tmp_path):
     """Minilm's sixth, where the fourth is the last of tiny."""
     verdict = judged_on_cola(tmp_path, "head_to_head", "C6", lowered)
