@@ -35,7 +35,7 @@ ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its p
 
 # What each paper states of its own runs. Rates and encoders aren't among it: none of their encoders is run here.
 GLUE = ("sst2", "sst2_joint", "sst5", "qnli", "rte", "mrpc", "qqp", "cola", "stsb", "squad")
-ISTAR_LOWER, ISTAR_RAISE = (-5, -3, -1), (1, 3, 5)
+ISTAR_LOWER, ISTAR_RAISE = (-5, -3, -1), (0.5, 1, 3, 5)
 SHRINK_TASKS, SHRINK_TRAINING = ("cola", "mrpc"), {"batch_size": (64,), "epochs": (10,), "head": ("pooler",)}
 SOFTDECAY_TASKS, ISOLAYER_TASKS = ("cola", "sst2", "sst2_joint", "mrpc", "qnli", "rte"), ("rte", "cola", "mrpc")
 
@@ -62,7 +62,13 @@ def entropy_of(*, select: bool) -> Treatment:
     return Treatment("entropy", SHRINK_TASKS, settings | SHRINK_TRAINING)
 
 
-COSREG_AT_1 = Treatment("cosreg", GLUE, {"method.weight": (1,), "method.layers": (-1,), "method.include_pads": (True,)})
+def cosreg_at(weight: float) -> Treatment:
+    """CosReg as I-STAR's paper has it: on the last layer, padding counted."""
+    return Treatment(
+        "cosreg", GLUE, {"method.weight": (weight,), "method.layers": (-1,), "method.include_pads": (True,)}
+    )
+
+
 SOFTDECAY_LAYER = Treatment("softdecay", SOFTDECAY_TASKS, {"method.alpha": (-0.2,), "head": ("pooler",)})
 ISOLAYER_LAYER = Treatment("isolayer", ISOLAYER_TASKS, {"head": ("linear",), "holdout": (0.3,), "method.depth": (1,)})
 ISOBN_LAYER = Treatment("isobn", ISOLAYER_TASKS, {"head": ("pooler",), "holdout": (0.3,)})

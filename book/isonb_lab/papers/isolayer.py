@@ -112,10 +112,10 @@ CLAIMS = (
         arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
         *_variance(3, "EV3, IsoLayer less IsoBN", _read_behind, arms.ISOBN),
         arms.treated(
-            f"score, IsoLayer less IsoBN, alike within {SAME_SCORE}",
+            f"score, IsoLayer less IsoBN, alike within {arms.ISOLAYER_GAIN:.2g}",
             arms.ISOLAYER_LAYER,
             "equal",
-            margin=SAME_SCORE,
+            margin=arms.ISOLAYER_GAIN,
             **against,
         ),
         *(

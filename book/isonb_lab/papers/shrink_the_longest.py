@@ -110,11 +110,11 @@ CLAIMS = (
             f"score, {SELECTED} less none", TREATMENTS[SELECTED], base=PLAIN_RUNS, expected_effect=arms.SHRINK_GAIN
         ),
         arms.treated(
-            f"score, {ALL} less none, alike within {SAME_SCORE}",
+            f"score, {ALL} less none, alike within {arms.SHRINK_GAIN}",
             TREATMENTS[ALL],
             "equal",
             base=PLAIN_RUNS,
-            margin=SAME_SCORE,
+            margin=arms.SHRINK_GAIN,
         ),
     ),
     claim(

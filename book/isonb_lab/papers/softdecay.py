@@ -218,7 +218,7 @@ def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
-FIGURE_1, FIGURE_2 = arms.plain_on(("cola",)), arms.plain_on(("mrpc",))
+FIGURE_1, FIGURE_2 = (arms.plain_on((task,), head=("pooler",)) for task in ("cola", "mrpc"))
 SHARES = {", first half": (0.5, 0.0), ", second half": (1.0, 0.5)}  # of the depth: deeper, shallower
 CLAIMS = (
     claim(
