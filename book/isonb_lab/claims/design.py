@@ -18,7 +18,7 @@ TASK_NAMES = {
     "rte": "RTE",
     "stsb": "STS-B",
     "sst2": "SST-2",
-    "sst2_joint": "SST-2, joint",
+    "sst2_joint": "SST-2 with test rows",
     "sst5": "SST-5",
     "qnli": "QNLI",
     "qqp": "QQP",

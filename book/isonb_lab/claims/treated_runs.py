@@ -152,11 +152,15 @@ def in_short(column: str, value: Any) -> str:
     """A setting in words.
 
     >>> in_short("method.weight", -1.0), in_short("head", "linear"), in_short("method.include_pads", True)
-    ('weight -1', 'head linear', 'padding counted')
+    ('weight -1', 'linear head', 'padding counted')
     """
     name = column.removeprefix("method.").replace("_", " ")
     if isinstance(value, bool):
         return SWITCHES.get(column, {}).get(value, f"{name} {value}")
+    if column == "head":
+        return f"{value} head"
+    if column == "holdout":
+        return f"{float(value):.0%} of rows held out" if value else "no rows held out"
     try:
         return f"{name} {float(value):g}"
     except (TypeError, ValueError):
@@ -188,7 +192,7 @@ def distinguished(names: Sequence[str], settings: Sequence[Settings], groups: Se
     """Each name with settings in which the members of its group differ: as few as tell them all apart.
 
     >>> distinguished(["none", "none"], [{"epochs": 3, "head": "pooler"}, {"epochs": 5, "head": "linear"}], [0, 0])
-    ['none, head pooler', 'none, head linear']
+    ['none, pooler head', 'none, linear head']
     >>> distinguished(["none", "none"], [{"pooling": "cls"}, {}], [0, 0])  # a run older than the option
     ['none', 'none']
     """

@@ -185,7 +185,7 @@ def setting(part: Part, measured: Mapping[Part, Runs]) -> str:
 
 def task_and_seeds(part: Part, cells: Runs) -> str:
     """The task and the seeds of a part: "SST-2, 10 of 10 seeds"."""
-    task = TASK_NAMES[cells[PLAIN]["task"].iloc[0]].removesuffix(", joint")
+    task = TASK_NAMES[cells[PLAIN]["task"].iloc[0].removesuffix("_joint")]
     return f"{task}, {len(cells[PLAIN])} of {part.seeds} seeds"
 
 

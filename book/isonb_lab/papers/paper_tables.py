@@ -73,7 +73,8 @@ def paired_scores(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Pa
         for chosen, runs_of in by_setting.items():
             regime_words = name.removeprefix(task_and_encoder(item)).split(", ")
             lines = [text for text in regime_words if text and not text.startswith(WATCHED_BY)]
-            lines = [*filter(None, [task_name(str(item["task"])).partition(", ")[2]]), *lines]  # "joint" rows
+            rows = task_name(item["task"]).removeprefix(_task(item)).strip()  # "with test rows"
+            lines = [*filter(None, [rows]), *lines]
             lines += [in_short(column, value) for column, value in sorted(chosen) if column in varied]
             before, after = ({seed: scores[run] for seed, run in some.items()} for some in (without, runs_of))
             results.append(
@@ -213,4 +214,4 @@ def price(tasks: Sequence[str]) -> Estimate | None:
 
 
 def _task(settings: Settings) -> str:
-    return task_name(str(settings.get("task"))).removesuffix(", joint")
+    return task_name(str(settings.get("task")).removesuffix("_joint"))

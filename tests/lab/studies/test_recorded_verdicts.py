@@ -89,11 +89,11 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
         assert local or item.outcome not in (CONTRADICTED, SUPPORTED), item.claim.number
         assert bool(item.setting) == bool([c for p in item.deciding for c in p.cells if c.interval]), item.claim.number
     settings = {element.claim.number: element.setting for element in bound}
-    assert settings[8] == "tiny; SST-2, joint; weight -5, -3, -1, 1, 3, 5; 10 seeds"
+    assert settings[8] == "tiny; SST-2 with test rows; weight -5, -3, -1, 1, 3, 5; 10 seeds"
     assert settings[9].startswith("minilm; STS-B")
     assert settings[16] == "minilm; MRPC; 3 seeds", "of the runs that have the layers; others are of MRPC, too"
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
-    assert settings[15] == "tiny; SST-2, joint; layers 1, 2, 3, 4; weight -1; 10 seeds"
+    assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
 
 
 def test_claims_that_take_a_gain_for_granted_are_not_contradicted(verdicts, studies):

@@ -111,8 +111,8 @@ def test_runs_of_one_training_stand_together():
     settings = study(run(1, 0.5), istar(1, 0.5), run(2, 0.5, head="linear")).settings
     groups = by_regime(treated_runs(settings, ISTAR) + treated_runs(settings, PLAIN))
     assert {name: len(runs) for name, runs in groups.items()} == {
-        "SST-2 (tiny), head pooler": 2,
-        "SST-2 (tiny), head linear": 1,
+        "SST-2 (tiny), pooler head": 2,
+        "SST-2 (tiny), linear head": 1,
     }
 
 
