@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
@@ -96,10 +97,13 @@ def validated(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function: numpy arrays become tensors, and the function's name is put in front of every input
     error; of ``forward`` and ``__init__`` the name of the class. Inside, autocast is off (float32 maths), and what is
     made without a device is on the CPU, wherever :func:`torch.set_default_device` puts it outside; a new module lies
-    where that says.
+    where that says. A method's ``mask`` of integers comes in as bool; of one axis it must be named, since labels look
+    the same and stand in the same place.
     """
     *_, owner, name = ("", *function.__qualname__.split("."))
     label = owner if name in ("forward", "__init__") else name
+    names = list(inspect.signature(function).parameters)
+    place = names.index("mask") if "mask" in names and names[0] == "self" else None
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -109,6 +113,10 @@ def validated(function: Callable[P, R]) -> Callable[P, R]:
         try:
             values: Any = [tensor_of(a) for a in args]
             options: Any = {key: tensor_of(a) for key, a in kwargs.items()}
+            if place is not None and len(values) > place:
+                values[place] = _bool_mask(values[place], named=False)
+            elif place is not None and "mask" in options:
+                options["mask"] = _bool_mask(options["mask"])
             kinds = {a.device.type for a in (*values, *options.values()) if isinstance(a, Tensor)}
             on = [kind for kind in kinds if _has_autocast(kind) and torch.is_autocast_enabled(kind)]
             if not on:
@@ -175,11 +183,26 @@ def _as_float(x: Any, name: str) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
+def _bool_mask(mask: Any, named: bool = True) -> Any:
+    """A mask of integers as bool, anything else as it is; :class:`DtypeError` for what may be labels."""
+    if not isinstance(mask, Tensor) or mask.dtype == torch.bool or mask.is_floating_point() or mask.is_complex():
+        return mask
+    fix = "True marks a real row. Labels aren't a mask: pass them by name to what takes labels."
+    if mask.ndim == 1 and not named:
+        got = f"{mask.dtype} of shape {tuple(mask.shape)}"
+        fail(DtypeError, "a mask of integers, one a point, must be named, mask=, as labels look the same", got, fix)
+    if mask.numel() and check_values(mask):
+        low, high = (int(end) for end in mask.aminmax())
+        if not 0 <= low <= high <= 1:
+            fail(DtypeError, "mask must be bool or hold integers 0 and 1", f"integers from {low} to {high}", fix)
+    return mask.bool()
+
+
 def mask_of(x: Tensor, mask: Tensor | None, *, name: str = "x") -> Tensor | None:
     """``mask`` as a bool tensor of shape ``x.shape[:-1]``; True marks a real row.
 
     Raises :class:`~isonb.errors.ShapeError` for another shape and :class:`~isonb.errors.DtypeError` unless it is bool
-    or integer 0/1.
+    or integer 0/1 (other integers, such as labels, where values are looked at).
     """
     mask = tensor_of(mask)
     if mask is None:
@@ -194,7 +217,8 @@ def mask_of(x: Tensor, mask: Tensor | None, *, name: str = "x") -> Tensor | None
             tuple(mask.shape),
             "Give mask the shape of the points without their last axis.",
         )
-    return mask.bool().to(x.device)
+    checked: Tensor = _bool_mask(mask)
+    return checked.to(x.device)
 
 
 def check_points(

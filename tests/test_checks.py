@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from torchmetrics import MetricCollection
 
 import isonb
+from isonb import metrics
 from isonb.checks import check_points, check_values, strict, validated
 from isonb.errors import DegenerateError, DtypeError, ShapeError
 
@@ -19,6 +21,8 @@ NAN, INF = float("nan"), float("inf")
         (torch.tensor([[INF, -INF], [1.0, 1.0]]), {}, DegenerateError, r"inf at index \(0, 0\)"),  # don't cancel
         (torch.tensor([[3e38, 3e38], [3e38, 1.0], [1.0, NAN]]), {}, DegenerateError, r"nan at index \(2, 1\)"),
         (torch.ones(2, 3, 2), {"mask": torch.tensor([[1, 1, 1], [0, 0, 1]])}, ShapeError, "got 1"),
+        (torch.ones(3, 2), {"mask": torch.tensor([0, 1, 2])}, DtypeError, "0 and 1; got integers from 0 to 2"),
+        (torch.ones(3, 2), {"mask": torch.tensor([1, 0, -100])}, DtypeError, "integers from -100 to 1.*Labels"),
     ],
 )
 def test_cloud_refuses(x, keywords, kind, match):
@@ -43,6 +47,51 @@ def test_border_names_the_innermost_function_once_and_lets_other_errors_through(
     with pytest.raises(KeyError):
         outer("yes")
     assert outer.__doc__ == "Say what it does."
+
+
+POSITIONAL = {  # what takes a mask where scikit-learn and torchmetrics put the labels
+    **{name: getattr(isonb, name)() for name in ("CosRegLoss", "GORLoss", "GaoCosineLoss", "IsoScoreLoss")},
+    **{name: getattr(isonb, name)() for name in ("SIGRegLoss", "SpectrumControlLoss", "SoftDecay")},
+    **{name: getattr(isonb, name)().fit for name in ("ZeroMean", "Standardize", "SoftZCA", "MeanDirection")},
+    "ClusterRemoval": isonb.ClusterRemoval(2, 1).fit,
+    "fit_transform": isonb.ZeroMean().fit_transform,
+    "transform": isonb.ZeroMean().fit(torch.eye(4)).transform,
+    "Moments": isonb.Moments().update,
+    **{name: getattr(metrics, name)().update for name in ("IsoScore", "MeanCosine", "TokenUniformity", "AlphaReQ")},
+    "IsoScore, unbiased": metrics.IsoScore(unbiased=True).update,
+    "SpectralSkewness": metrics.SpectralSkewness().update,
+    "Sampled": metrics.Sampled(isonb.isoscore).update,
+}
+
+
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
+@pytest.mark.parametrize("name", POSITIONAL)
+def test_labels_are_no_mask(name):
+    """Of 0 and 1 they look like one, so that a mask of integers has to be named; one of bool needs no name."""
+    x = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(16) % 2
+    for classes in (labels, labels.numpy(), 3 * labels):
+        with pytest.raises(DtypeError, match=r"must be named.*Labels aren't a mask"):
+            POSITIONAL[name](x, classes)
+    with strict(False), pytest.raises(DtypeError, match="must be named"):  # nor where no value is looked at
+        POSITIONAL[name](x, labels)
+    with pytest.raises(DtypeError, match="0 and 1; got integers from 0 to 3"):
+        POSITIONAL[name](x, mask=3 * labels)
+    POSITIONAL[name](x, mask=labels)
+    POSITIONAL[name](x, labels.bool())
+
+
+def test_a_collection_hands_labels_to_no_mask():
+    x, labels = torch.randn(16, 4, generator=torch.Generator().manual_seed(0)), torch.arange(16) % 2
+    collection = MetricCollection(
+        {"cosine": metrics.MeanCosine(), "isoscore": metrics.IsoScore(), "nc1": metrics.NC1(2)}
+    )
+    with pytest.raises(DtypeError, match="must be named"):
+        collection.update(x, labels)
+    collection.update(x=x, labels=labels)
+    values = {name: value.item() for name, value in collection.compute().items()}
+    want = {"cosine": isonb.mean_cosine(x).item(), "isoscore": isonb.isoscore(x).item()}
+    assert values == pytest.approx(want | {"nc1": isonb.nc1(x, labels).item()}, rel=1e-5)
 
 
 def test_values_are_looked_at_on_the_cpu_and_in_strict():

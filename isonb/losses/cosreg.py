@@ -59,6 +59,7 @@ class GaoCosineLoss(CosRegLoss):
 
     group: Group = field(default=None, init=False)
 
+    @validated
     def forward(self, points: Tensor | nn.Embedding | nn.Linear, mask: Tensor | None = None) -> Tensor:
         """The embedding matrix (M, d), or the module whose weight it is; returns a scalar."""
         return super().forward(points.weight if isinstance(points, nn.Module) else points, mask)

@@ -31,9 +31,10 @@ class IStarLoss(Loss):
     r""":math:`\lambda (1 - \mathrm{IsoScore}^*)` of I-STAR (Rudman and Eickhoff, ICLR 2024, Section 4).
 
     Points are the tokens of layers 1..L (:func:`isonb.points_from_hidden_states`); ``shrinkage_cov`` (d, d) is the
-    covariance of a larger sample, constant for an epoch, from a :class:`ShrinkageCovariance` at its start; without it,
-    the identity scaled to the trace of the batch covariance (see :func:`isonb.isoscore_star`). The mask may stand
-    second, as a bool vector: ``IStarLoss()(*points_from_hidden_states(states, attention_mask))``.
+    covariance of a larger sample, constant for an epoch, from a :class:`ShrinkageCovariance` at its start. Without it
+    the identity scaled to the trace of the batch covariance: then the loss is a function of the batch's IsoScore, and
+    the bias of a small batch, which I-STAR is there to remove, stays (see :func:`isonb.isoscore_star`). The mask may
+    stand second, as a bool vector: ``IStarLoss()(*points_from_hidden_states(states, attention_mask))``.
 
     Shapes: points (n, d), d >= 2, mask (n,) optional; returns a scalar, of weight 1 in [0, 1] (unbiased: at most 1). 0
     for fewer than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives a constant.
@@ -199,6 +200,7 @@ class ShrinkageCovariance:
         self._moments = Moments.from_state(count / 2, mean, scatter / 2)  # so that rows grow half a pass old in it
         return self._cov
 
+    @validated
     @lasting_tensors()
     def update(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Let ``points`` (n, d) of all processes replace as many older ones; returns the covariance (d, d).

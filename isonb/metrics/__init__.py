@@ -3,7 +3,7 @@
 A class keeps a summary of fixed size (mean and scatter, sums of unit rows, a few numbers), merges it exactly and
 computes from it what the function of the same name gives for all points at once. (Some differ at the edge: cosine
 metrics need two points that aren't zero, otherwise :class:`~isonb.errors.ShapeError`; ``SpectralSkewness`` is 0 where
-all values are equal; directions beyond the number of points have share 0.) A ``state_dict`` holds the states after
+all values are equal.) A ``state_dict`` holds the states after
 ``metric.persistent(True)``, as torchmetrics has it. Processes are joined in two or three collectives, whatever their
 shards hold; one that saw no data takes part too. States stay float64 under ``.half()``, ``.to(dtype)`` and autocast.
 They need one full read of the values, so NaN and Inf are errors on every device.

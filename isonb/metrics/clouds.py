@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import strict, tensor_of
-from isonb.errors import ShapeError, fail
+from isonb.checks import strict, validated
+from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.cosine import cls_uniformity, token_uniformity
 from isonb.measures.isoscore import checked_zeta, isoscore_from_cov, shrinkage_matrix
 from isonb.measures.purity import purity_of
@@ -86,12 +86,18 @@ class IsoScore(ParticipationRatio):
 
 
 class IsoScoreStar(Streaming):
-    """:func:`isonb.isoscore_star` of all points with a fixed ``zeta``; None: the trace-scaled identity."""
+    """:func:`isonb.isoscore_star` of all points with a fixed ``zeta`` and ``shrinkage_cov``.
+
+    None: the trace-scaled identity, with which it is a function of :class:`IsoScore` and has the same bias.
+    """
 
     least = 2
 
     def __init__(self, zeta: float = 0.2, shrinkage_cov: Tensor | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if zeta == "auto":  # needs fourth moments, which aren't kept
+            fix = "Call isonb.isoscore_star on all points, or take IsoScore(unbiased=True)."
+            fail(InputError, "zeta of a metric must be a number in [0, 1]", repr(zeta), fix)
         self.zeta, self.shrinkage_cov = checked_zeta(zeta), shrinkage_cov
 
     def _value(self, summary: Moments) -> Tensor:
@@ -113,8 +119,9 @@ class Anisotropy(Streaming):
         self.k, self.center, self.alone, self.least = k, center, alone, 2 if center else 1
 
     def _value(self, summary: Moments) -> Tensor:
-        count = int(summary.n) - self.center
-        return self._of(_cloud_of(summary.state_tensors()[2] if self.center else _squares_of(summary), count))
+        n = int(summary.n)
+        cloud = _cloud_of(summary.state_tensors()[2] if self.center else _squares_of(summary), n - self.center)
+        return self._of(cloud[:n])  # n points have no more directions
 
     def _of(self, cloud: Tensor) -> Tensor:
         shares: Tensor = self.function(cloud, self.k)
@@ -201,6 +208,7 @@ class TokenUniformity(Streaming):
         super().__init__(None, type(self).__name__, include_self, **kwargs)
         self.include_self = include_self
 
+    @validated
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add sentences (..., T, d); mask (..., T) marks real tokens."""
         with strict(), torch.no_grad():
@@ -235,9 +243,9 @@ class SpectralSkewness(Streaming):
         super().__init__(Skewness if sentences else Moments, **kwargs)
         self.sentences, self.least = sentences, 2
 
+    @validated
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add points (n, d) of the cloud, or the token matrices (..., T, d) of sentences; mask marks the real ones."""
-        x, mask = tensor_of(x), tensor_of(mask)
         if not self.sentences and isinstance(x, Tensor) and x.ndim > 2:
             fix = "For token matrices (B, T, d) make it with sentences=True; for one cloud of all tokens flatten them."
             fail(ShapeError, "the points of one cloud must have shape (n, d)", list(x.shape), fix)

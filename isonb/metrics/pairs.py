@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import check_points, labels_of, strict
+from isonb.checks import check_points, labels_of, strict, validated
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.pairs import alignment, collapse_of, partners, spread_of_objects
 from isonb.metrics.streaming import Streaming
@@ -25,6 +25,7 @@ class Alignment(Streaming):
         super().__init__(None, "Alignment", float(power), normalize, **kwargs)
         self.power, self.normalize = power, normalize
 
+    @validated
     def update(self, x: Tensor, y: Tensor, mask: Tensor | None = None) -> None:  # type: ignore[override]
         """Add pairs: row i of x belongs to row i of y; mask (..., n) marks the real ones."""
         with strict(), torch.no_grad():
@@ -49,6 +50,7 @@ class CKA(Streaming):
         super().__init__(**kwargs)
         self.first = first
 
+    @validated
     def update(self, x: Tensor, y: Tensor, mask: Tensor | None = None) -> None:  # type: ignore[override]
         """Add points (..., n, d) and (..., n, c): row i of x belongs to row i of y; mask (..., n) marks real ones."""
         x, y, mask = partners(x, y, mask)

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from isonb.checks import check_points, strict
+from isonb.checks import check_points, strict, validated
 from isonb.errors import InputError, ShapeError, fail
 from isonb.metrics.streaming import Base, common_width
 from isonb.numerics.distributed import Group, all_rows, all_sum
@@ -54,6 +54,7 @@ class Sampled(Base):
         """Whether every point so far is kept (of this process, or inside a sync of all)."""
         return int(self.seen) == len(self.rows)
 
+    @validated
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
         with strict(), torch.no_grad():

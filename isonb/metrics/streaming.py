@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import strict
+from isonb.checks import strict, validated
 from isonb.errors import ShapeError, fail, needs
 from isonb.numerics.distributed import Group, all_sum
 from isonb.numerics.scale import points_precise
@@ -123,6 +123,7 @@ class Streaming(Base):
         for name, part in zip(STATES[self.kind], summary.state_tensors(), strict=True):
             setattr(self, name, part)
 
+    @validated
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
         with strict():

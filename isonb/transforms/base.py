@@ -57,10 +57,19 @@ class Transform(Options, ABC):
     def _apply(self, x: Tensor) -> Tensor:
         """Transform checked rows (n, d)."""
 
+    @validated
     def transform(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (..., n, d) to (..., n, k), in float32 or float64; masked rows become zero."""
-        return _transform(x, mask, self)
+        d = self.dims
+        x, mask = check_points(x, mask, points=0, look=False)
+        if x.shape[-1] != d:
+            fix = "Fit and apply the transform on the same kind of vector."
+            fail(ShapeError, f"x must have the {d} dimensions {type(self).__name__} was fitted on", x.shape[-1], fix)
+        rows = check_overflow(self._apply(x.reshape(-1, d)), "image", x)
+        out = rows.reshape(*x.shape[:-1], rows.shape[-1])
+        return out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0)
 
+    @validated
     def fit_transform(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """:meth:`fit`, then :meth:`transform` of the same points."""
         return self.fit(x, mask).transform(x, mask)
@@ -87,18 +96,6 @@ class Transform(Options, ABC):
         if not isinstance(loaded, cls):
             fail(InputError, f"{folder} must hold a {cls.__name__}", type(loaded).__name__, "Use load_transform.")
         return loaded
-
-
-@validated
-def _transform(x: Tensor, mask: Tensor | None, fitted: Transform) -> Tensor:
-    d = fitted.dims
-    x, mask = check_points(x, mask, points=0, look=False)
-    if x.shape[-1] != d:
-        fix = "Fit and apply the transform on the same kind of vector."
-        fail(ShapeError, f"x must have the {d} dimensions {type(fitted).__name__} was fitted on", x.shape[-1], fix)
-    rows = check_overflow(fitted._apply(x.reshape(-1, d)), "image", x)
-    out = rows.reshape(*x.shape[:-1], rows.shape[-1])
-    return out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0)
 
 
 def load_transform(folder: str | Path) -> Any:
@@ -158,6 +155,7 @@ class AffineTransform(Transform):
     ROUGH: ClassVar[bool] = True  # whether the fit is worse the fewer the points
     NEEDS: ClassVar[Literal["mean", "variance", "covariance"]] = "covariance"  # all that it learns from
 
+    @validated
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
         """Learn from points (..., d), at least two (one for a mean). Returns self.
 
@@ -186,7 +184,7 @@ class AffineTransform(Transform):
             learned = {"mean": mean.clone(), **self._learn(mean, cov, n)}
             self.state = {name: part.contiguous() for name, part in learned.items()}
         if remarks := self._remarks(n, len(cov)):
-            warnings.warn(" ".join([f"{type(self).__name__}:", *remarks]), FitWarning, stacklevel=4)
+            warnings.warn(" ".join([f"{type(self).__name__}:", *remarks]), FitWarning, stacklevel=5)
         return self
 
     def _remarks(self, n: int, d: int) -> list[str]:
