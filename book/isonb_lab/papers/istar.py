@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated, by_regime, training_of, treated_runs
 from isonb_lab.claims.verdicts import Change, Evidence, Prediction, Value, claim, difference
 from isonb_lab.statistics.resampling import rank_correlation
-from isonb_lab.statistics.seeds import LEVEL, Interval
+from isonb_lab.statistics.seeds import LEVEL, Interval, student
 
 from . import arms
 from .figure_2 import disagreements, nearer, too_low
@@ -108,18 +109,25 @@ def weights_of(*sweeps: Sweep) -> list[str]:
 
 
 def correlation(study: Study, suite: str) -> Interval | None:
-    """Spearman's correlation of isotropy and score over the runs of a task with all arms of its sweep, else None.
+    """Spearman's correlation of isotropy and score over the arms of a task's sweep: its mean over seeds, else None.
 
-    The interval is the percentile one over runs; draws in which one side is constant have no correlation.
+    Seeds count that have every arm. With fewer than two there is no interval, and so no answer.
     """
-    runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
+    runs = study.runs.reindex(columns=["suite", "arm", "seed", ISOTROPY, "score"]).dropna()
     planned = set(study.plan.loc[study.plan["suite"] == suite, "arm"])
     swept = [arm for arm in sweep(study).arms if arm in planned or not planned] or [PLAIN]
-    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(swept)]
-    one_sided = PLAIN in (swept[0], swept[-1])
-    if one_sided or len(runs) < 4 or runs["arm"].nunique() < len(swept) or runs["score"].nunique() < 2:
+    if PLAIN in (swept[0], swept[-1]):  # one-sided
         return None
-    return rank_correlation(*runs[[ISOTROPY, "score"]].to_numpy().T)
+    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(swept)]
+    of_seeds = (_spearman(some) for _, some in runs.groupby("seed") if some["arm"].nunique() == len(swept))
+    values = [value for value in of_seeds if value == value]
+    return student(values) if len(values) > 1 else None
+
+
+def _spearman(runs: pd.DataFrame) -> float:
+    """Over some runs; NaN where a side is constant."""
+    varies = (runs[[ISOTROPY, "score"]].nunique() > 1).all()
+    return float(scipy_stats.spearmanr(runs[ISOTROPY], runs["score"]).statistic) if varies else math.nan
 
 
 def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
@@ -223,8 +231,8 @@ def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
         every = part["method.weight"].fillna(0.0).nunique()
         for seed, one in part.reindex(columns=["seed", ISOTROPY, "score"]).dropna().groupby("seed"):
             if len(one) == every >= 4:
-                results[name, int(seed)] = float(scipy_stats.spearmanr(one[ISOTROPY], one["score"]).statistic)
-    return results
+                results[name, int(seed)] = _spearman(one)
+    return {unit: value for unit, value in results.items() if value == value}
 
 
 def _by_layer(study: Study, runs: Sequence[str]) -> dict[str, pd.Series[float]]:

@@ -21,15 +21,15 @@ SAID = {
         8: "inconclusive",
         9: "not tested at its setting",
         10: "supported",
-        11: "contradicted",
+        11: "inconclusive",
         12: "supported",
         13: "contradicted",
         14: "not testable",
         15: "not testable",
     },
     "softdecay": {
-        16: "supported",
-        17: "contradicted",
+        16: "seen here",
+        17: "not seen here",
         18: "depends on the encoder",
         19: "not testable",
         20: "contradicted",
@@ -44,7 +44,7 @@ SAID = {
         "C3": "depends on the encoder",
         "C4": "contradicted",
         "C5": "not tested at its setting",
-        "C6": "supported",
+        "C6": "inconclusive",
     },
     "plain_encoders": {26: "inconclusive", 27: "depends on the task", 28: "depends on the set"},
     "istar_doses": {
@@ -89,9 +89,9 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
         assert local or item.outcome not in (CONTRADICTED, SUPPORTED), item.claim.number
         assert bool(item.setting) == bool([c for p in item.deciding for c in p.cells if c.interval]), item.claim.number
     settings = {element.claim.number: element.setting for element in bound}
-    assert settings[8] == "tiny; SST-2 with test rows; weight -5, -3, -1, 1, 3, 5; 10 seeds"
+    assert settings[8] == "tiny; SST-2 with test rows; weight -5, -3, -1, 0.5, 1, 3, 5; 10 seeds"
     assert settings[9].startswith("minilm; STS-B")
-    assert settings[16] == "minilm; MRPC; 3 seeds", "of the runs that have the layers; others are of MRPC, too"
+    assert settings[16] == "tiny; SST-2, SST-5", "IsoLayer's plain runs on MRPC have another head"
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
 
@@ -118,3 +118,11 @@ def test_no_margin_is_larger_than_what_the_paper_prints():
         numbers = numbers[numbers["metric"].isin(["accuracy", "f1", "exact_match", "matthews_corrcoef", "pearson"])]
         wide = numbers.pivot_table(index=["model", "task", "metric"], columns="method", values="value")
         assert 0 < gain <= (wide[method] - wide[base]).median() + 1e-12
+
+
+def test_two_scores_are_alike_at_a_papers_setting_within_less_than_its_effect(verdicts):
+    """A wider margin would call the paper's own gain none."""
+    parts = [part.prediction for some in verdicts.values() for one in some for part in one.predictions]
+    margins = {part.what: part.margin for part in parts if part.treatment and part.direction == "equal"}
+    scores = {what: margin for what, margin in margins.items() if "score," in what}
+    assert sorted(scores.values()) == sorted([arms.ISTAR_GAIN, arms.SHRINK_GAIN, arms.ISOLAYER_GAIN])

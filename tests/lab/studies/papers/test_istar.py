@@ -89,11 +89,31 @@ def test_the_best_setting_over_common_seeds():
     assert istar.best_setting(study, "nowhere") is None
 
 
-def test_isotropy_and_score_are_correlated_over_both_signs_and_plain_training():
-    lower, plain, upper = result((0.8, 0.81), weight=-0.1), result((0.7, 0.71)), result((0.6, 0.61), weight=0.1)
+def test_isotropy_and_score_are_correlated_at_each_seed_over_both_signs_and_plain_training():
+    """Isotropy is 1 - score, so that each seed says -1; a seed without every arm says nothing."""
+    lower, plain, upper = result((0.8, 0.2, 0.9), weight=-0.1), result((0.7, 0.1)), result((0.6, 0.0), weight=0.1)
     assert istar.correlation(study_with(lower, plain), "sentiment") is None
     outcome = istar.correlation(study_with(lower, plain, upper), "sentiment")
-    assert (outcome.estimate, outcome.n) == (pytest.approx(-1), 6)
+    assert (outcome.ends, outcome.n) == (pytest.approx((-1, -1, -1)), 2)
+    assert istar.correlation(study_with(lower, plain, result((0.6,), weight=0.1)), "sentiment") is None
+
+
+def at_weights(scores):
+    """Records as released: a score a seed by weight, 0 for plain training."""
+    on = {"task": "sst2", "include_pads": True}
+    return [
+        result(some, **on, weight=weight) if weight else result(some, "", "sst2") for weight, some in scores.items()
+    ]
+
+
+def test_the_best_weight_of_each_sign_is_chosen_on_the_other_seeds():
+    """At seed 2 weight -5 is best by luck: it isn't counted there, and -1 is, as the other seeds choose it."""
+    scores = dict.fromkeys(istar.EVERY_WEIGHT.settings["method.weight"], (0.5, 0.5, 0.5)) | {0: (0.7, 0.7, 0.7)}
+    scores |= {-1: (0.70, 0.71, 0.70), -5: (0.60, 0.60, 0.99), 0.5: (0.72, 0.74, 0.73)}
+    best = istar.CLAIMS[2].predictions[-1].evidence
+    outcome = best(study_with(*at_weights(scores)), [])
+    assert list(outcome.values()) == pytest.approx([0.60 - 0.72, 0.60 - 0.74, 0.70 - 0.73])
+    assert not best(study_with(*at_weights(scores | {5: (0.5,)})), []), "seeds count that have every weight"
 
 
 def test_layers_are_compared_by_halves_and_the_last_with_the_others():
