@@ -24,7 +24,7 @@ from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
 from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
 from isonb.measures.neighbors import two_nn
 from isonb.measures.offset import common_mean, largest_share, mean_norm, relative_spread
-from isonb.measures.rank import effective_number, power_law
+from isonb.measures.rank import FIRST, effective_number, power_law
 from isonb.measures.spectrum import anisotropy, singular_values, spectral_median, spectral_skewness
 from isonb.measures.uniformity import rbf_uniformity
 from isonb.numerics.rows import centered
@@ -95,6 +95,11 @@ def _effective_rank(shares: Tensor) -> Tensor:
     return effective_number(lengths / lengths.sum(), 1.0)
 
 
+def _decay(shares: Tensor) -> Tensor:
+    """:func:`isonb.alpha_req` from shares of variance: the first rank of the fit is the same, without its warning."""
+    return power_law(shares, FIRST if len(shares) > FIRST else 1)
+
+
 def _over_the_most(bars: Tensor) -> Tensor:
     """The persistent entropy over the logarithm of the number of bars."""
     if len(bars) < 2:
@@ -116,9 +121,10 @@ def _shares() -> Iterable[Measure]:
 _ANY = (-math.inf, math.inf)
 _UP = math.inf
 _UNBIASED = "the same, right on average in a small sample"
-_MIXED = f"the same with {ZETA:g} of the identity mixed in"
+_MIXED = f"IsoScore on another scale, as {ZETA:g} of the identity is mixed in"
 _SHORT_TOO = "how many directions are used, short ones too"
 _BESIDE_FIRST = "the variance beside that of the first direction"
+_FROM_ELEVENTH = "how fast the variances decay from the eleventh on, of fewer from the first"
 _ANY_COUNT = "the same for any number of points"
 _PR_UNBIASED = partial(participation_ratio, unbiased=True)
 _ENTRIES = (
@@ -129,7 +135,7 @@ _ENTRIES = (
     Measure("participation_ratio_unbiased", "participation ratio, unbiased", 1, _UP, _UNBIASED, _PR_UNBIASED),
     Measure("effective_rank", "effective rank", 1, _UP, _SHORT_TOO, _effective_rank, _RAW),
     Measure("nesum", "NESum", 1, _UP, _BESIDE_FIRST, partial(effective_number, order=math.inf), _CENTRED),
-    Measure("alpha_req", "alpha-ReQ", 0, _UP, "how fast the variances decay from the eleventh on", power_law, _CENTRED),
+    Measure("alpha_req", "alpha-ReQ", 0, _UP, _FROM_ELEVENTH, _decay, _CENTRED),
     Measure("mean_cosine", "mean cosine", -1, 1, "a direction that all points share", mean_cosine),
     Measure(
         "mean_cosine_centered", "mean cosine centred", -1, 1, "the same once the mean is gone", mean_cosine, centered

@@ -10,7 +10,7 @@ import isonb
 from isonb import metrics
 from isonb.integrations.monitor import WATCHED, IsotropyMonitor
 from isonb.measures import registry
-from isonb.measures.registry import MEASURES, TOKEN_MEASURES, Measure, measure_all
+from isonb.measures.registry import MEASURES, TOKEN_MEASURES, Measure, attempt, measure_all
 from isonb_lab.measuring.cloud import cloud_measures
 from isonb_lab.measuring.profile import profile
 from isonb_lab.measuring.tracker import Tracker
@@ -74,7 +74,7 @@ def test_names_titles_and_ranges():
     assert all(name == entry.name and entry.sees for name, entry in every.items())
     small = torch.randn(4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     for value in every.values():
-        for x in (X, small)[: 1 if value.name == "alpha_req" else 2]:  # which needs twelve directions
+        for x in (X, small):
             assert value.low - 1e-12 <= float(value(x)) <= value.high + 1e-12, value.name
 
 
@@ -85,6 +85,24 @@ def test_of_points_that_have_no_such_number_there_is_none():
     assert set(measure_all(torch.full((6, 4), math.nan)).values()) == {None}
     with pytest.raises(isonb.errors.ShapeError, match="2 bars"):
         MEASURES["persistent_entropy_normalized"](X[:2])
+
+
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
+@pytest.mark.parametrize("shape", [(500, 8), (9, 40), (40, 12), (2, 5)], ids=str)
+def test_a_small_cloud_has_one_number_or_none_under_a_name(shape):
+    """Of function, registry and metric; of two points there is no third direction."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    functions = {"alpha_req": isonb.alpha_req}
+    functions |= {"anisotropy_3": lambda x: isonb.anisotropy(x)[2]}
+    functions |= {"explained_variance_3": lambda x: isonb.explained_variance(x)[2]}
+    for name, function in functions.items():
+        metric = metrics.metric_of(name)
+        metric.update(x)
+        values = [attempt(function, x), attempt(metric.compute), attempt(MEASURES[name], x)]
+        if shape == (2, 5):
+            assert values == [None] * 3, name
+        else:
+            assert [float(value) for value in values] == pytest.approx([float(values[0])] * 3, rel=1e-6), name
 
 
 def test_an_array_has_the_measures_of_its_tensor():
