@@ -135,13 +135,16 @@ def audit_vectors(
 
 def _too_few(source: Any, n: int) -> NoReturn:
     """Raise the error of fewer than 20 rows that count: because of dimensions that are empty throughout, or of rows."""
-    must, got = "at least 20 rows must be finite and not zero", f"{n} of {source.shape[0]}"
+    must, got = f"at least {LEAST} rows must be finite and not zero", f"{n} of {source.shape[0]}"
     filled = torch.zeros(source.shape[1], dtype=torch.bool)
     for _, piece in pieces(source):
         filled |= piece.isfinite().any(0)
     dims = (~filled).nonzero().flatten().tolist()
-    if not dims or not bool(filled.any()):
+    if source.shape[0] < LEAST:
         fail(ShapeError, must, got, "Rows are points; a transposed array has too few.")
+    if not dims or not bool(filled.any()):
+        what = "every row holds NaN or infinity alone" if dims else "the others are zero or hold a NaN or an infinity"
+        fail(ShapeError, must, f"{got}, since {what}", "Look at what wrote the vectors.")
     names = ", ".join(map(str, dims[:NAMED])) + (", ..." if len(dims) > NAMED else "")
     got += f", since no row has a number in dimension {names}"
     fail(ShapeError, must, got, "Leave them out: x[:, numpy.isfinite(x).any(0)].")

@@ -29,6 +29,8 @@ from isonb.runtime.terminal import Terminal, printable
 GROUP = "isonb.commands"
 LAB = ("run", "sweep", "status", "collect", "compare", "plan", "tasks", "list")  # of isonb-lab
 
+CLOUDS = " (it compares runs; two files of vectors: isonb audit X --compare Y)"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
@@ -94,7 +96,7 @@ class _Parser(argparse.ArgumentParser):
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The words as options. What is left over after ``-o weight`` was meant as its value."""
     if arguments[0] in LAB and arguments[0] not in commands():
-        raise missing(f"isonb {arguments[0]}", "isonb-lab", "lab")
+        raise missing(f"isonb {arguments[0]}{CLOUDS if arguments[0] == 'compare' else ''}", "isonb-lab", "lab")
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     for flag, attribute in (("-o", "option"), ("--set", "set")):
@@ -103,7 +105,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
             fix = f"Write {flag} {names[0]}={rest[0]}."
             fail(InputError, f"{flag} must be NAME=VALUE", f"{names[0]!r} and {rest[0]!r}", fix)
     if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{CLOUDS if options.command == 'compare' else ''}")
     return options
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from isonb.cli.limits import broken, check_names, limit
+from isonb.cli.limits import Limit, broken, check_names, limit
 from isonb.cli.parsers import MANY, add_command
 from isonb.errors import InputError, fail
 from isonb.runtime.files import OPEN, deliver
@@ -22,6 +23,7 @@ RATE = 0.01  # of false matches, as isonb.audit has it, whose import takes secon
 TEXT = ("text", "sentence")  # columns that need no --column
 SIDES = (("text1", "text2"), ("sentence1", "sentence2"), ("row1", "row2"))
 LABELS = ("label", "score")
+WITH_NUMBER = re.compile(r"layer \d+ .+|(random|unrelated|row) cosine.*|threshold .+|overlap@\d+")  # names of rules
 STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
 
@@ -83,6 +85,7 @@ def run_audit(options: argparse.Namespace) -> int:
     """Audit what is named, print what it says, write the reports asked for; 1 where a rule is broken."""
     parts = [text for text in options.fail_on if text in KINDS]
     limits = [limit(text, RULE) for text in options.fail_on if text not in KINDS]
+    _check_rules(limits, options.compare is not None)
     _check_words(options)
     _check_places(options)
     report = (_compared if options.compare else _audited)(options)
@@ -97,6 +100,19 @@ def run_audit(options: argparse.Namespace) -> int:
     for text in violated:
         print(f"broken    {text}", file=sys.stderr)
     return 1 if broken(limits, report.values()) or violated else 0
+
+
+def _check_rules(limits: Sequence[Limit], compared: bool) -> None:
+    """Refuse a name that no audit has, before anything is measured; those of layers and shares wait for the report."""
+    named = [rule for rule in limits if not WITH_NUMBER.fullmatch(rule.name)]
+    if not named:
+        return
+    from isonb.auditing.measured import AUDITED
+    from isonb.measures.registry import titles
+
+    words = [word for pair in titles(*AUDITED).items() for word in pair]
+    names = ["CKA", "CKA, debiased", *(f"rise of {word}" for word in words)] if compared else words
+    check_names(named, dict.fromkeys(names), KINDS)
 
 
 def _rows(report: Any) -> Callable[[], str]:

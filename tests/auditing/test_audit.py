@@ -162,6 +162,30 @@ def test_the_command(tmp_path, capsys):
     codes = {"mean cosine>0.9": 0, "fault": 0, "warning": 1, "IsoScore < 0.99": 1, "cosine": 2, "nothing>1": 2}
     assert {rule: cli.main(["audit", str(path), "--fail-on", rule]) for rule in codes} == codes
     assert "broken    IsoScore < 0.99" in capsys.readouterr().err
+    html = tmp_path / "late.html"
+    for rule in ("meancosine>0.5", "CKA<1"):
+        assert cli.main(["audit", str(path), "--html", str(html), "--fail-on", rule]) == 2
+        assert not html.exists()  # refused before anything is measured
+    assert "must name one of what was measured; got 'CKA'" in capsys.readouterr().err
+    assert cli.main(["audit", str(path), "--html", str(html), "--fail-on", "random cosine 0.99>1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("audit minilm", "no file minilm. Check the path. A model is audited on texts: add --texts FILE"),
+        ("compare v.npy v.npy", "isonb audit X --compare Y"),
+        ("audit nan.npy", "0 of 200, since every row holds NaN or infinity alone. Look at what wrote"),
+        ("audit zero.npy", "0 of 200, since the others are zero or hold a NaN or an infinity. Look at what wrote"),
+        ("audit few.npy", "0 of 8. Rows are points; a transposed array has too few."),
+    ],
+)
+def test_a_refusal_says_what_was_meant(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, rows in {"nan": np.full((200, 8), np.nan), "zero": np.zeros((200, 8)), "few": np.zeros((8, 200))}.items():
+        np.save(f"{name}.npy", rows)
+    assert cli.main(words.split()) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_the_common_mean_half_the_rows_and_shuffled_pairs_are_told():

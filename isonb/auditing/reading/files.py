@@ -61,7 +61,8 @@ def describe(path: Path) -> Holder:
         return Holder(path.name, _reader(path)(path), path)
     files = sorted(path.parent.glob(path.name), key=_order) if set(path.name) & set("*?[") else []
     if not files:
-        fail(VectorsError, "the vectors must be in a file", f"no file {path}", "Check the path.")
+        model = "" if _kind(path) in READERS else " A model is audited on texts: add --texts FILE (in Python texts=)."
+        fail(VectorsError, "the vectors must be in a file", f"no file {path}", f"Check the path.{model}")
     return _shards(files, path)
 
 
