@@ -9,6 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from isonb.checks import check_points, validated
+from isonb.errors import ShapeError, fail
 from isonb.numerics.modules import OptionModule
 from isonb.options import meaning, option
 
@@ -39,9 +41,13 @@ class IsotropyLayer(OptionModule):
             nn.init.eye_(self.linear.weight)
             nn.init.zeros_(self.linear.bias)
 
+    @validated
     def forward(self, x: Tensor) -> Tensor:
-        """(..., d) to (..., d)."""
-        out: Tensor = self.linear(x)
-        if self.activation is None:
-            return out
-        return torch.tanh(out) if self.activation == "tanh" else self.activation(out)
+        """(..., d); returns the shape and dtype of ``x``. Computed in the dtype of the weights."""
+        check_points(torch.atleast_2d(x) if isinstance(x, Tensor) else x, points=0, dims=0, look=False)
+        if x.shape[-1:] != (self.d,):
+            fail(ShapeError, f"x must have {self.d} dimensions", tuple(x.shape), "Make the layer with d=x.shape[-1].")
+        out: Tensor = self.linear(x.to(self.linear.weight.dtype))
+        if self.activation is not None:
+            out = torch.tanh(out) if self.activation == "tanh" else self.activation(out)
+        return out.to(x.dtype)

@@ -15,6 +15,17 @@ from isonb.losses.common import POOLED, Loss
 from isonb.numerics.distributed import Group, all_rows
 from isonb.options import option
 
+IGNORED = -100  # the label of rows that don't count, as in Hugging Face's batches and torch's cross entropy
+
+
+def _without_ignored(labels: Tensor) -> Tensor:
+    """Each row of label -100 under a label of its own, which is too small to count; nothing waits for the device."""
+    labels = labels.long()
+    if not labels.numel():
+        return labels
+    apart = labels.min() - 1 - torch.arange(len(labels), device=labels.device)
+    return torch.where(labels == IGNORED, apart, labels)
+
 
 def padded_groups(points: Tensor, labels: Tensor | None, least: int) -> tuple[Tensor, Tensor | None]:
     """Clouds (C, m, d), one for each label with at least ``least`` points, and their mask (C, m); C may be 0.
@@ -68,10 +79,10 @@ class PersistentEntropyLoss(Loss):
     call, the mean share of H0's :math:`H_c` in that maximum, in [0, 1]: it says whether the bars become more even.
 
     Shapes: points (n, d), labels (n,) integer or None for one group; returns a scalar, of weight 1 at least minus the
-    sum of the logarithms of the numbers of bars (without a bound where ``in_cluster`` lengthens bars). Selection and
-    pairing are constants. The rows of all processes are gathered. Where values aren't looked at, on an accelerator
-    or compiled, nothing waits to learn which labels there are: one spanning forest holds the trees of all (not with
-    ``max_dim`` above 0).
+    sum of the logarithms of the numbers of bars (without a bound where ``in_cluster`` lengthens bars). Rows of label
+    -100 are left out, as Hugging Face's losses leave them out. Selection and pairing are constants. The rows of all
+    processes are gathered. Where values aren't looked at, on an accelerator or compiled, nothing waits to learn which
+    labels there are: one spanning forest holds the trees of all (not with ``max_dim`` above 0).
 
     >>> import isonb, torch
     >>> loss = isonb.PersistentEntropyLoss(select=False)
@@ -108,7 +119,7 @@ class PersistentEntropyLoss(Loss):
         points, _ = check_points(points, name="points", points=0, single=True)
         self.logged = {}
         if labels is not None:
-            labels = all_rows(labels_of(labels, len(points)).to(points.device), self.group)
+            labels = _without_ignored(all_rows(labels_of(labels, len(points)).to(points.device), self.group))
         points, least = all_rows(points, self.group), max(2, self.min_points)
         choice = Choice(self.select, self.keep_breaking, self.in_cluster_sign * self.in_cluster, self.normalize)
         if labels is not None and self.max_dim == 0 and len(points) >= least and not check_values(points):

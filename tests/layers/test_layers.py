@@ -8,7 +8,7 @@ from golden_cases import assert_matches, cases, load, values
 from support import assert_same, check_gradient, check_rejects, gpu, leaf, some_mask, uneven
 
 from isonb.checks import strict
-from isonb.errors import DegenerateError, InputError, NotFittedError, ShapeError
+from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
 from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
 from isonb.layers.isobn import isobn_scale
 from isonb.layers.soft_decay import soft_decay
@@ -138,6 +138,14 @@ def test_isotropy_layer():
     check_gradient(layer, x)
     assert_same(IsotropyLayer(8, activation=torch.relu).double()(x), x.relu())
     assert_same(IsotropyLayer(8, activation="tanh").double()(x), x.tanh())
+    assert_same(IsotropyLayer(8)(x.float().numpy()), x.float())
+    for bad, kind, match in (
+        (x[:, :5], ShapeError, r"^IsotropyLayer: x must have 8 dimensions; got \(\d+, 5\)\. Make the layer with d="),
+        (x.long(), DtypeError, "^IsotropyLayer: x must be a floating-point tensor"),
+        (x.tolist(), DtypeError, "^IsotropyLayer: x must be a torch.Tensor; got list"),
+    ):
+        with pytest.raises(kind, match=match):
+            IsotropyLayer(8)(bad)
     assert not torch.equal(IsotropyLayer(8, init="default").linear.weight, torch.eye(8))
 
 

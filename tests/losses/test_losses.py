@@ -13,6 +13,7 @@ from support import Q8, as_on_an_accelerator, assert_same, check_gradient, check
 from torch import nn
 
 from isonb.barcodes.entropy import prominent_bars
+from isonb.checks import strict
 from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
 from isonb.losses import (
     CosRegLoss,
@@ -146,6 +147,11 @@ def test_entropy_of_labels(select):
     alone = sum(PersistentEntropyLoss(select)(x[equal == label]) for label in range(4))
     assert_same(PersistentEntropyLoss(select)(x, equal), alone)
     check_gradient(lambda z: PersistentEntropyLoss(select)(z, torch.arange(14) % 2), uneven(14, 5))
+    ignored = torch.cat([labels, torch.full((9,), -100)])
+    more = torch.cat([x, normal(9, x.shape[1], dtype=x.dtype)])
+    for looked_at in (True, False):
+        with strict(looked_at):
+            assert_same(PersistentEntropyLoss(select)(more, ignored), -total)
 
 
 def test_in_cluster_term_has_two_signs():

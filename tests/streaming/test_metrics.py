@@ -307,6 +307,8 @@ def test_typed_errors():
         fed(functools.partial(metrics.IsoScore, unbiased=True), X[:, :1]).compute()
     with pytest.raises(InputError, match="zeta must be a number"):
         metrics.IsoScoreStar(1.5)
+    with pytest.raises(InputError, match=r"zeta of a metric must be a number.*got 'auto'\. Call isonb\.isoscore_star"):
+        metrics.IsoScoreStar("auto")
     with pytest.raises(InputError, match="capacity must be at least 2"):
         metrics.Sampled(two_nn, capacity=1)
     with pytest.raises(ShapeError, match="as before; got 5"):
