@@ -123,14 +123,26 @@ def setting_in_words(rows: Sequence[Settings], treatments: Sequence[Treatment]) 
         return ""
     models = dict.fromkeys(str(row["model"]) for row in rows if row.get("model") is not None)
     tasks = dict.fromkeys(task_name(str(row["task"])) for row in rows if row.get("task") is not None)
+    apart = _apart(treatments)
     others: dict[str, dict[str, None]] = {}
     for row in rows:
-        shown = {c: row[c] for treatment in treatments if treatment.has(row) for c in treatment.varied}
+        shown = {
+            c: row[c] for treatment in treatments if treatment.has(row) for c in (*treatment.varied, *apart) if c in row
+        }
         for column, value in (shown | _nearest(row, treatments)).items():
             name, _, number = in_short(column, value).rpartition(" ")
             others.setdefault(name, {})[number] = None
     lines = [f"{name} {', '.join(sorted(values, key=_by_size))}".strip() for name, values in sorted(others.items())]
     return "; ".join(filter(None, [", ".join(models), ", ".join(tasks), *lines]))
+
+
+def _apart(treatments: Sequence[Treatment]) -> list[str]:
+    """The settings of the method in which some treatments of one method differ."""
+    values: dict[tuple[str, str], set[tuple[str, ...]]] = {}
+    for treatment in treatments:
+        for column, allowed in treatment.settings.items():
+            values.setdefault((treatment.method, column), set()).add(tuple(map(canonical, allowed)))
+    return [column for (_, column), sets in values.items() if len(sets) > 1 and column.startswith("method.")]
 
 
 def _by_size(text: str) -> tuple[float, str]:
