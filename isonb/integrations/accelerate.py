@@ -5,8 +5,9 @@
     accelerator = Accelerator()
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
     pooling = Pooling("tokens", layers="all")
+    cov = ShrinkageCovariance().refresh(model, loader)  # at each epoch's start
     for batches in groups(loader, 4):  # four micro-batches an update
-        log = update(accelerator, model, optimizer, batches, IStarLoss(), pooling)
+        log = update(accelerator, model, optimizer, batches, IStarLoss(), pooling, shrinkage_cov=cov)
     score = measure(accelerator, model, loader, IsoScore(), pooling).compute()
 
 The effective batch is grouped here, not by the Accelerator: leave its ``gradient_accumulation_steps`` at 1.
@@ -25,7 +26,14 @@ from torch import Tensor, nn
 
 from isonb.errors import InputError, fail
 from isonb.integrations.hidden_states import Pooling
-from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal, trainable
+from isonb.integrations.union import (
+    asked,
+    carrying,
+    penalty_gradients,
+    rehearsal,
+    trainable,
+    warn_of_no_shrinkage,
+)
 from isonb.losses.istar import quiet
 
 __all__ = ["groups", "measure", "own_rows", "update"]
@@ -79,7 +87,8 @@ def update(
     The model must return a mean loss over its rows. ``max_norm`` clips the gradient of both together to that length,
     as :meth:`Accelerator.clip_grad_norm_` does; ``scheduler``, a prepared one, takes a step after the optimiser;
     ``shrinkage_cov`` goes to a penalty that takes one, as ``IStarLoss`` does: the covariance of a
-    :class:`~isonb.losses.istar.ShrinkageCovariance`, measured at each epoch's start.
+    :class:`~isonb.losses.istar.ShrinkageCovariance`, measured at each epoch's start. Without it an
+    :class:`~isonb.errors.FitWarning` says what is lost.
 
     Returns the task loss, ``weight * penalty`` (what was added), what the penalty logs and, where it is clipped, the
     length of the gradient before. With one batch there is one forward pass; with several each but the first passes
@@ -90,6 +99,8 @@ def update(
         fix = "Leave it out, or pass an IStarLoss."
         fail(InputError, "the penalty must take a shrinkage_cov where one is given", type(penalty).__name__, fix)
 
+    if shrinkage_cov is None:
+        warn_of_no_shrinkage(penalty)
     if without := [number for number, batch in enumerate(batches) if "labels" not in batch]:
         got = f"batch {without[0]} with {', '.join(sorted(batches[without[0]]))}"
         fail(InputError, "each batch must have labels, by which its rows are counted", got, "Add them to the batches.")

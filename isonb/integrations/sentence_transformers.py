@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from isonb.errors import InputError, fail, in_one_line, needs
 from isonb.integrations.hidden_states import unwrapped
-from isonb.integrations.union import asked, trainable, warn_of_half_weights
+from isonb.integrations.union import asked, trainable, warn_of_half_weights, warn_of_no_shrinkage
 from isonb.layers import SoftDecay
 
 with needs("isonb.integrations.sentence_transformers", "hf"):
@@ -155,7 +155,8 @@ class IsotropyLoss(nn.Module):
 
     Returns a dict, so the Trainer logs ``isonb_penalty`` apart (inside another loss the sum); in evaluation the penalty
     is left out. The vectors are those that ``loss`` itself computes: no second pass. The batch is that of one step on
-    all processes; gradient accumulation averages, as it does for ``loss``. Raises
+    all processes; gradient accumulation averages, as it does for ``loss``: raise ``per_device_train_batch_size``.
+    An ``IStarLoss`` gets no covariance here, and a :class:`~isonb.errors.FitWarning` says so. Raises
     :class:`~isonb.errors.InputError` for the ``Cached...`` losses, which build the graph after the penalty is taken.
 
     Args:
@@ -179,6 +180,7 @@ class IsotropyLoss(nn.Module):
             fail(InputError, "the loss must build the graph of the vectors", got, fix)
         self.model, self.loss, self.penalty, self.weight = model, loss, penalty, weight
         warn_of_half_weights(model)
+        warn_of_no_shrinkage(penalty)
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Any:
         """What the library calls: features of each column, and labels."""

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.errors import InputError, PrecisionWarning, ShapeError, fail
+from isonb.errors import FitWarning, InputError, PrecisionWarning, ShapeError, fail
 
 __all__ = [
     "Penalty",
@@ -37,6 +37,7 @@ __all__ = [
     "rehearsal",
     "trainable",
     "warn_of_half_weights",
+    "warn_of_no_shrinkage",
 ]
 
 HALF = (torch.float16, torch.bfloat16)
@@ -126,6 +127,24 @@ def warn_of_half_weights(model: nn.Module) -> None:
         what = f"weights in {', '.join(kinds)} are trained without a float32 copy: steps are lost, or far too long"
         fix = "Load the model with dtype=torch.float32, and train in half precision by bf16=True or fp16=True"
         warnings.warn(f"{what}. {fix}.", PrecisionWarning, stacklevel=3)
+
+
+def warn_of_no_shrinkage(penalty: Callable[..., Tensor]) -> None:
+    """Warn of an I-STAR without the covariance of a larger sample, whose loss keeps the bias of a small batch.
+
+    >>> import warnings
+    >>> from isonb.losses import IStarLoss
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     warn_of_no_shrinkage(IStarLoss())
+    ...     warn_of_no_shrinkage(IStarLoss(zeta="auto"))
+    >>> len(seen)
+    1
+    """
+    own = getattr(penalty, "zeta", "auto") == "auto" or getattr(penalty, "unbiased", False)
+    if asked(penalty, shrinkage_cov=None) and not own:
+        what = "without shrinkage_cov the penalty is a function of the batch's IsoScore, low in a small batch"
+        fix = "Pass the cov of a ShrinkageCovariance, as in lambda x: penalty(x, shrinkage.cov), or take unbiased=True"
+        warnings.warn(f"{what}. {fix}.", FitWarning, stacklevel=3)
 
 
 def one_number(value: Any) -> Tensor:

@@ -166,10 +166,12 @@ def isoscore_star(
         \mathrm{IsoScore}^* = \frac{(\operatorname{tr}\Sigma_\zeta)^2 / \lVert\Sigma_\zeta\rVert_F^2 - 1}{d - 1}
 
     ``shrinkage_cov`` is :math:`\Sigma_S`, the covariance of a larger sample, and a constant: no gradient flows to it.
-    Without it, the identity scaled to the trace of S(X). ``zeta="auto"`` (only without it) takes the corrected
-    Ledoit-Wolf intensity of :func:`shrinkage_intensity`, which is part of what is differentiated. ``zeta=0`` is
-    :func:`isoscore`; ``zeta=1`` is a constant with zero gradient. The weight stands on the shrinkage matrix, as in the
-    paper's algorithm and code; one sentence of its text has the roles exchanged.
+    Without it, the identity scaled to the trace of S(X): that rescales IsoScore, since then with
+    :math:`q = \lVert S\rVert_F^2 / (\operatorname{tr} S)^2` the shrunk covariance has
+    :math:`1/d + (1 - \zeta)^2 (q - 1/d)`, and the bias of a small sample stays. ``zeta="auto"`` (only without it)
+    takes the corrected Ledoit-Wolf intensity of :func:`shrinkage_intensity`, which is part of what is differentiated.
+    ``zeta=0`` is :func:`isoscore`; ``zeta=1`` is a constant with zero gradient. The weight stands on the shrinkage
+    matrix, as in the paper's algorithm and code; one sentence of its text has the roles exchanged.
 
     Shapes: x (..., n, d), shrinkage_cov (d, d) or with the batch axes of x, symmetric positive semidefinite (not
     verified), mask (..., n) optional; returns (...) in [0, 1]. Differentiable twice in x. Errors: d = 1 or a shape that

@@ -12,7 +12,7 @@ from gloo import run
 from support import assert_same
 from torch.utils.data import DataLoader
 
-from isonb.errors import InputError
+from isonb.errors import FitWarning, InputError
 from isonb.integrations.accelerate import groups, measure, own_rows, update
 from isonb.integrations.hidden_states import Pooling
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
@@ -20,6 +20,7 @@ from isonb.losses.istar import ShrinkageCovariance
 from isonb.measures.isoscore import isoscore
 from isonb.metrics import IsoScore
 
+pytestmark = pytest.mark.filterwarnings("ignore:without shrinkage_cov:isonb.errors.FitWarning")
 CASES = {
     "I-STAR": (IStarLoss(2.0), Pooling("tokens", "all")),
     "entropy": (PersistentEntropyLoss(select=False, min_points=2), Pooling("cls")),
@@ -91,6 +92,11 @@ def test_the_update_is_minus_the_gradient_of_loss_plus_penalty():
     assert_same(after, before - 0.5 * torch.cat([w.grad.flatten() for w in fresh.parameters()]))
     assert_same(log["isonb_penalty"], extra.detach())
     assert log["task"].item() == pytest.approx(loss.item(), abs=1e-6)
+
+
+def test_an_update_without_the_covariance_of_a_larger_sample_warns():
+    with pytest.warns(FitWarning, match="without shrinkage_cov"):
+        one_update()
 
 
 def test_the_gradient_of_both_together_is_clipped():

@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
 from transformers import AutoTokenizer
 
-from isonb.errors import InputError, PrecisionWarning
+from isonb.errors import FitWarning, InputError, PrecisionWarning
 from isonb.integrations.sentence_transformers import IsotropyLoss, TokenSoftDecay, append_transform, dense
 from isonb.losses import CosRegLoss, GORLoss, IStarLoss, PersistentEntropyLoss
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
@@ -126,6 +126,16 @@ def test_half_weights_are_warned_of(model):
         IsotropyLoss(model.half(), MultipleNegativesRankingLoss(model), CosRegLoss())
 
 
+def test_istar_without_a_larger_sample_warns(model):
+    task = MultipleNegativesRankingLoss(model)
+    for kept in (IStarLoss(), torch.compile(IStarLoss(zeta=0.5))):
+        with pytest.warns(FitWarning, match=r"without shrinkage_cov.*ShrinkageCovariance"):
+            IsotropyLoss(model, task, kept)
+    penalty, cov = IStarLoss(), torch.eye(8)
+    for own in (IStarLoss(zeta="auto"), IStarLoss(unbiased=True), lambda points: penalty(points, cov), CosRegLoss()):
+        IsotropyLoss(model, task, own)
+
+
 def test_labels_reach_a_penalty_that_asks_for_them(model):
     labels, penalty = torch.arange(12) % 2, PersistentEntropyLoss(select=False)
     loss = IsotropyLoss(model, losses.BatchAllTripletLoss(model), penalty)
@@ -134,7 +144,7 @@ def test_labels_reach_a_penalty_that_asks_for_them(model):
 
 
 def test_evaluation_leaves_the_penalty_out_and_hooks_are_removed(model):
-    loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), IStarLoss())
+    loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())
     model.eval()
     assert list(loss(features(model))) == ["task"]
     assert not model._forward_hooks
@@ -164,7 +174,7 @@ def test_the_trainer_logs_the_penalty_apart(model, tmp_path):
     args = SentenceTransformerTrainingArguments(
         str(tmp_path), report_to=[], save_strategy="no", disable_tqdm=True, **options
     )
-    loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), IStarLoss(2.0))
+    loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), IStarLoss(2.0, unbiased=True))
     trainer = SentenceTransformerTrainer(model=model, args=args, train_dataset=data, loss=loss)
     trainer.train()
     first = trainer.state.log_history[0]

@@ -159,6 +159,14 @@ def test_scores_from_a_covariance_are_differentiable():
     check_dtypes(isoscore_from_cov, wishart(4))
 
 
+def test_without_a_matrix_it_is_isoscore_on_another_scale():
+    """So the bias of a small sample stays, which a matrix of a larger one takes away."""
+    x, zeta, d = uneven(7, 5), 0.8, 5
+    q = 1 / (1 + (d - 1) * isoscore(x))
+    shrunk = 1 / d + (1 - zeta) ** 2 * (q - 1 / d)
+    assert_same(isoscore_star(x, zeta), (1 / shrunk - 1) / (d - 1))
+
+
 def test_intensities_match_scikit_learn():
     for x in (uneven(40, 6), uneven(12, 30)):
         assert shrinkage_intensity(x, "lw").item() == pytest.approx(ledoit_wolf(x.numpy())[1], rel=1e-9)
