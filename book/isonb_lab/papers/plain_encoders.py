@@ -9,7 +9,7 @@ import torch
 
 from isonb.errors import fail
 from isonb.measures.cosine import mean_cosine
-from isonb.measures.isoscore import isoscore, isoscore_star
+from isonb.measures.isoscore import isoscore
 from isonb.measures.registry import titles
 from isonb.measures.spectrum import anisotropy
 from isonb_lab.claims.design import PLAIN as NONE
@@ -30,8 +30,8 @@ SUBSETS = tuple(SETS.values())[:5]  # sets that consist of subsets
 AVERAGES = ("mean", "all")
 PLAIN = {name: PLAIN_VECTORS[name] for name in ("last", "first_last")}
 METHODS = {name: TRANSFORMS[name] for name in ("zero_mean", "whitening", "softdecay")}
-SIGNS = {"anisotropy_1": 1, "anisotropy_1_centered": 1, "isoscore": -1, "isoscore_star": -1, "mean_cosine": 1}
-# What grows as vectors become less isotropic comes with +1.
+SIGNS = {"anisotropy_1": 1, "anisotropy_1_centered": 1, "isoscore": -1, "mean_cosine": 1}
+# What grows as vectors become less isotropic comes with +1. IsoScore* of one cloud alone is a function of IsoScore.
 MEASURES = {name: (title, SIGNS[name]) for name, title in titles(*SIGNS).items()}
 RATE = PROTOCOLS["embedded"]["finetune"]["learning_rate"]
 
@@ -115,7 +115,6 @@ def isotropic_readings(n: int, d: int) -> dict[str, float]:
         "A1 raw": anisotropy(x, 1)[..., 0],
         "A1 centred": anisotropy(x, 1, center=True)[..., 0],
         "IsoScore": isoscore(x),
-        "IsoScore*": isoscore_star(x, 0.2),
         "mean cosine": mean_cosine(x),
     }
     return {name: float(value.mean()) for name, value in values.items()}
