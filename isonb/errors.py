@@ -131,7 +131,7 @@ class PrecisionWarning(UserWarning):
 
 
 class FitWarning(UserWarning):
-    """A fit has fewer directions than it asks for, or too few points; the message says how much.
+    """A fit has fewer directions than it asks for, too few points or too few passes; the message says how much.
 
     >>> import isonb, torch, warnings
     >>> with warnings.catch_warnings(record=True, action="always") as seen:

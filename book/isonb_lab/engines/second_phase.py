@@ -7,6 +7,7 @@ views of the same sentences.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from isonb.errors import FitWarning
 from isonb.integrations.union import asked
 from isonb_lab.encoders.task_model import TaskModel, task_loss
 from isonb_lab.engines.contrast import info_nce
@@ -233,6 +235,15 @@ def second(
     model = SecondModel(run_.model, phase, train.cloud.shape[-1], run_.task.outputs).to(run_.device)
     select = held_out is not None
     series.update(fit_second(model, phase, train, score, seed=seed, select=select, progress=progress))
+    main = run_.task.metrics[0]
+    scores = [value for _, value in series.get(f"step.second.{main}", ())]
+    if phase.cut_short(scores, phase.epochs, phase.patience):
+        warnings.warn(
+            f"second phase: {main} still rose when training ended, after {phase.epochs} passes. What was trained isn't "
+            "finished, and its score decides nothing. Allow more passes where the method has an option for them.",
+            FitWarning,
+            stacklevel=2,
+        )
     with torch.no_grad():
         points = phase.module(validation.cloud)[:CLOUD_ROWS]
     metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})

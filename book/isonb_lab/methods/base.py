@@ -14,7 +14,7 @@ The engines know these hooks and no method by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -76,6 +76,22 @@ class SecondPhase:
     batch_size: int = 512
     epochs: int = 50
     patience: int | None = 5
+
+    @classmethod
+    def cut_short(cls, scores: Sequence[float], epochs: int | None = None, patience: int | None = 5) -> bool:
+        """Whether training ended at its last epoch while ``scores``, one an epoch, still rose.
+
+        The best then is one of the last ``patience``, or of few epochs one of their second half; with no patience it
+        is the last. ``epochs``: the most that were allowed; None: the default.
+
+        >>> SecondPhase.cut_short([0.5, 0.6, 0.7, 0.8], 4), SecondPhase.cut_short([0.5, 0.8, 0.7, 0.6], 4)
+        (True, False)
+        >>> SecondPhase.cut_short([0.5, 0.6, 0.7], 4)  # it ended earlier, by its patience
+        False
+        """
+        most = cls.epochs if epochs is None else epochs
+        late = min(patience or 1, most // 2)
+        return len(scores) >= most and bool(late) and max(scores[-late:]) > max(scores[:-late])
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Clock:
     utc: datetime = field(default_factory=lambda: datetime.now(UTC))
     tick: float = field(default_factory=time.perf_counter)
     measured: list[float] = field(default_factory=list)  # seconds of each stretch that only measures
-    warned: list[str] = field(default_factory=list)  # what was learned from too few rows
+    warned: list[str] = field(default_factory=list)  # what was learned from too few rows or passes
 
     def seconds(self) -> float:
         """Seconds since the start, to a millisecond."""
@@ -61,7 +61,7 @@ class Clock:
 
     @contextlib.contextmanager
     def fitting(self) -> Iterator[None]:
-        """What is fitted inside on too few rows says so in the manifest, not on the screen."""
+        """What is fitted inside on too few rows or passes says so in the manifest, not on the screen."""
         with warnings.catch_warnings():
             warnings.simplefilter("always", FitWarning)
             show = warnings.showwarning
@@ -80,8 +80,8 @@ def manifest(*, seed: int, data: str | Mapping[str, Any], clock: Clock) -> dict[
     """The manifest of a run that ends now. Start a :class:`Clock` before the run and pass it.
 
     ``data`` is the fingerprint of the data: text, or one entry for each split (JSON values). ``measuring`` is
-    there when the clock has seen some: the seconds it took; and ``warnings`` when something was fitted on too few rows:
-    a list of sentences.
+    there when the clock has seen some: the seconds it took; and ``warnings`` when something was fitted on too few rows
+    or passes: a list of sentences.
 
     >>> list(manifest(seed=3, data="embedded", clock=Clock()))
     ['code', 'data', 'hardware', 'seconds', 'seed', 'started', 'versions']

@@ -6,6 +6,7 @@ from torch import nn
 
 from isonb.models.loading import load_for_training
 from isonb_lab.encoders.task_model import TaskModel
+from isonb_lab.engines import second_phase
 from isonb_lab.engines.finetune import run
 from isonb_lab.engines.second_phase import Features, SecondModel, fit_second
 from isonb_lab.methods import SecondPhase, method_from
@@ -73,6 +74,20 @@ def test_two_phases_by_hand_give_what_a_run_gives(remaining):
     assert result["before.score"] == pytest.approx(record.metrics["first_phase.accuracy"])
     for name in ("isoscore", "explained_variance_1"):
         assert result[f"after.{name}"] == pytest.approx(record.metrics[f"end.second.{name}"], rel=1e-3)
+
+
+@pytest.mark.parametrize("method", [{"name": "isolayer", "epochs": 50}, "whitening", "zero_mean"])
+def test_training_that_ends_while_its_score_still_rises_says_so_in_the_record(method, monkeypatch):
+    """Also of a new head behind a transform, whose passes no option sets; a patience that ran out is an end."""
+    curves = {"rising": [place / 100 for place in range(50)], "flat": [0.5] * 50, "stopped": [0.5, *[0.4] * 5]}
+    warned = {}
+    for name, curve in curves.items():
+        series = {"step.second.accuracy": list(enumerate(curve))}
+        monkeypatch.setattr(second_phase, "fit_second", lambda *_, series=series, **more: dict(series))
+        texts = run(CONFIG | {"method": method}, progress=False).manifest.get("warnings", [])
+        warned[name] = [text for text in texts if text.startswith("second phase: accuracy still rose when training")]
+    assert [len(texts) for texts in warned.values()] == [1, 0, 0]
+    assert "after 50 passes" in warned["rising"][0]
 
 
 def test_a_module_that_needs_no_training_changes_nothing_but_itself(remaining):
