@@ -10,12 +10,13 @@ import pandas as pd
 
 from isonb.runtime.told import between
 from isonb_lab.claims.design import PLAIN
+from isonb_lab.data import fetched
 from isonb_lab.pages.charts.comparisons import crosses, nothing_run
 from isonb_lab.pages.evidence import in_points, joined
 from isonb_lab.papers import dial
 from isonb_lab.papers import methods_by_readers as study
 from isonb_lab.papers.hypotheses import CONTRADICTED, HOLDS, OPEN
-from isonb_lab.papers.methods_by_readers import COSINE, HEAD, METHODS, PARTS, READERS, Part, Runs
+from isonb_lab.papers.methods_by_readers import COSINE, HEAD, METHODS, PARTS, READERS, RIDGE, Part, Runs
 from isonb_lab.statistics.seeds import LEVEL
 
 SECOND = "trained head, second task"
@@ -31,8 +32,9 @@ GAIN = {
 }
 SECOND_GAIN = {HOLDS: "none does", CONTRADICTED: "some method does", OPEN: "that stays open"}
 METRICS = (
-    "Scores: accuracy on SST-2 of the trained head and of ten neighbours; Matthews correlation on CoLA of the fresh "
-    "head and of the second task; Spearman's correlation on STS-B of the cosine; nDCG at 10 on SQuAD of the search."
+    "Scores: accuracy on SST-2 of the trained head, of the ridge head and of ten neighbours; Matthews correlation on "
+    "CoLA of the fresh head and of the second task; Spearman's correlation on STS-B of the cosine; nDCG at 10 on SQuAD "
+    "of the search."
 )
 
 
@@ -45,6 +47,14 @@ def answer(measured: Mapping[Part, Runs], missing: str) -> str:
     outcomes = {item.name: item.outcome for item in study.answers(measured)}
     seeds = joined(f"{len(measured[part][PLAIN])} of {part.seeds} seeds of {part.model}" for part in shown)
     low = "".join(f" {model} decides nothing here: {why}." for model, why in study.unlearned(measured).items())
+    cells = study.table({part: measured[part] for part in shown})
+    cut = study.cut_runs(measured)
+    if cut and outcomes["M1"] == OPEN:
+        rest = study.deciding(cells[(cells["reader"] == HEAD) & (cells["arm"] != PLAIN)], cut)
+        ruled_out = int((rest["joint high"] < study.POINT).sum())
+        arms = joined(f"{arm} with {model}" for model, arm in cut)
+        low += f" Nothing is judged of {arms}, whose heads still learned when their training ended."
+        low += f" Of the {len(rest)} other cells of SST-2 {ruled_out} rule a gain of a point out."
     second = f"; on the second task {SECOND_GAIN[outcomes['M2']]}" if any(p.letter == "C" for p in measured) else ""
     gain = f"{GAIN[outcomes['M1']]}{second}."
     return f"{COSINE_AND_HEAD[outcomes['M4']]} {gain} This rests on {seeds} on SST-2.{low}{waiting}"
@@ -81,7 +91,9 @@ def lost_cosine(measured: Mapping[Part, Runs]) -> str:
         of_model = rows[(rows["part"] == part.letter) & (rows["model"] == part.model)].set_index(["arm", "reader"])
         before = study.frozen_cosine(part, int(measured[part][PLAIN]["layers"].iloc[0]))
         after, gains = of_model.loc[(PLAIN, COSINE), "score"], of_model["gain"].unstack()
-        harmless = gains[(gains[HEAD] > -1) & (gains[COSINE] > 0)][COSINE]
+        unsure = [arm for model, arm in study.cut_runs(measured) if model == part.model]
+        sure = gains.drop(index=unsure)
+        harmless = sure[(sure[HEAD] > -1) & (sure[COSINE] > 0)][COSINE]
         if before is None or after >= before or harmless.empty:
             continue
         best = harmless.idxmax()
@@ -94,21 +106,49 @@ def lost_cosine(measured: Mapping[Part, Runs]) -> str:
             f"trained head's score changes by {head}. What the cosine reads has a participation ratio of {used:.0f} "
             f"after plain training, and of {kept:.0f} with {best}. No hypothesis asked this."
         )
+        for arm in unsure:
+            cosine = in_points(*of_model.loc[(arm, COSINE), ["gain", "gain low", "gain high"]])
+            texts.append(
+                f"{arm.capitalize()} changes the cosine by {cosine}; what it costs the trained head isn't known."
+            )
     return " ".join(texts)
+
+
+def cut_short(measured: Mapping[Part, Runs]) -> str:
+    """What was done to the vectors of arms whose head still learned at its end, its course, and what a ridge head says.
+
+    "" where no head was cut short.
+    """
+    texts, rows = [], study.table(measured)
+    rows = rows[rows["part"] == "A"].set_index(["model", "arm", "reader"])
+    for (model, arm), runs in study.cut_runs(measured).items():
+        every = measured[next(part for part in PARTS[:2] if part.model == model)][arm]
+        width, kept = fetched.recorded()[model]["width"], runs["method.k"].iloc[0]
+        first, half, last = (f"{runs[when].mean():.0%}" for when in ("first", "half", "last"))
+        ridge = in_points(*rows.loc[(model, arm, RIDGE), ["gain", "gain low", "gain high"]])
+        texts.append(
+            f"{arm.capitalize()} of {model} keeps {width if math.isnan(kept) else int(kept)} of {width} directions. "
+            f"{len(runs)} of {len(every)} heads still learned after the last of {runs['updates'].max():.0f} updates. "
+            f"After the first pass their accuracy on held-out rows was {first}. Half-way it was {half}, "
+            f"at the end {last}. A ridge head on the same vectors changes by {ridge}."
+        )
+    return " ".join([*texts, "So the cells with a † decide nothing for the trained head."] if texts else "")
 
 
 def cosine_and_head(measured: Mapping[Part, Runs]) -> Any:
     """Each method's gain with a cosine and with the trained head, a panel a model: means, intervals over seeds."""
-    sides = []
+    sides, cut = [], study.cut_runs(measured)
     for part in PARTS[:2]:
         if part in measured:
             x, y = (study.gains(measured[part], READERS[name]).melt() for name in (COSINE, HEAD))
-            sides.append(x.rename(columns={"variable": "arm", "value": "x"}).assign(y=y["value"], suite=part.model))
+            names = {arm: f"{arm} †" for model, arm in cut if model == part.model}
+            arms = x["variable"].replace(names)
+            sides.append(x.rename(columns={"value": "x"}).assign(arm=arms, y=y["value"], suite=part.model))
     if not sides:
         return nothing_run()
     return crosses(
         pd.concat(sides),
-        arms=METHODS,
+        arms=[*METHODS, *dict.fromkeys(f"{arm} †" for _, arm in cut)],
         suites=[part.model for part in PARTS[:2]],
         x="gain with a cosine, points",
         y="gain with the trained head, points",
@@ -123,7 +163,7 @@ def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]]
     ``cell``: "gain", with its interval and a star where it is significant, below the scores of plain training; or
     "read", the minimum detectable effect and the number of directions that the reader reads.
     """
-    every = study.table(measured)
+    every, cut = study.table(measured), study.cut_runs(measured)
     cells = {(row["part"], row["model"], row["arm"], row["reader"]): row for row in every.to_dict("records")}
     lines: list[dict[str, str]] = []
     heads = {}
@@ -138,7 +178,10 @@ def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]]
             beside = cells.get(("C", part.model, arm, HEAD)) if part.letter == "A" else None
             line = {"method": "plain" + ", score" * (cell == "gain") if arm == PLAIN else arm}
             line |= {reader: _text(row, cell) for reader, row in of_readers.items()}
-            lines.append(line | ({SECOND: _text(beside, cell) if beside else "–"} if second_task else {}))
+            line |= {SECOND: _text(beside, cell) if beside else "–"} if second_task else {}
+            for column in (HEAD, SECOND) if (part.model, arm) in cut and cell == "gain" else ():
+                line |= {column: line[column].replace("*", "") + " †"} if line.get(column, "–") != "–" else {}
+            lines.append(line)
     return lines, heads
 
 
@@ -148,5 +191,5 @@ def _text(row: Mapping[str, Any], cell: str) -> str:
         return detectable + ("" if math.isnan(row["directions"]) else f"; {row['directions']:.0f}")
     if row["arm"] == PLAIN:
         return f"{row['score']:.3f}"
-    star = "*" * (row["p"] <= 1 - LEVEL)
+    star = "*" * (row["reader"] != RIDGE and row["p"] <= 1 - LEVEL)
     return between(row["gain"], row["gain low"], row["gain high"], 1, "+", star)

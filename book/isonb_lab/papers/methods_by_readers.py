@@ -6,7 +6,7 @@ trained vectors. A part of the plan is judged on the seeds that all its arms hav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from isonb.runtime.told import between
 from isonb_lab.claims.comparing import joint_intervals
 from isonb_lab.claims.design import PLAIN, TASK_NAMES
 from isonb_lab.data import reader_rows
+from isonb_lab.methods import SecondPhase
 from isonb_lab.runs.manifest import processor_kinds
 from isonb_lab.runs.recordings import FOLDER, scored
 from isonb_lab.statistics.paired import GAIN, LOSS, PairedTest, paired_tests
@@ -33,8 +34,10 @@ from .real_models import FIRST_TOKEN, ISTAR, OPTIONS, POOLING, SECOND_SEEDS, SEE
 
 RECORDING = FOLDER / "real_models"
 HEAD, FRESH, NEIGHBOURS, COSINE, SEARCH = "trained head", "fresh head", "ten neighbours", "cosine", "search"
+RIDGE = "ridge head"  # on the same task; the plan calls it exploratory
 READERS = {  # the column of each reader's score
     HEAD: "score",
+    RIDGE: "metric.reader.linear_head.sst2",
     FRESH: "metric.reader.linear_head.cola",
     NEIGHBOURS: "metric.reader.neighbours.sst2",
     COSINE: f"metric.reader.cosine.{reader_rows.PAIRS}",
@@ -45,6 +48,7 @@ ROUNDER = ("whitening", "CosReg", "I-STAR 1")  # M3: what makes rounder what is 
 FEWEST = 5  # seeds whose draws have an interval: of fewer there are too few different draws
 OF_THE_CONTROL = ("M1", "M2", "M4")  # which a model decides only if its plain training has learned
 PENALTY = "step.train.penalty"  # the series of a method's term of the loss
+SECOND_SCORE = "step.second.accuracy"  # held-out accuracy after each pass of the second phase
 FIRST, MOST = 5, 1.5  # seeds whose spread says whether there are enough, and the points that must show
 
 
@@ -111,9 +115,10 @@ SMOLLM2, MPNET, FIRST_TOKEN_PART = PARTS[:3]
 def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
     """The runs of the arms in a recording, or in a folder of records.
 
-    ``arm``; ``kind`` of processor; ``score``. The runs of seed 0, which chose the options, are left out.
+    ``arm``; ``kind`` of processor; ``score``; the :func:`second_phases`. The runs of seed 0, which chose the options,
+    are left out.
     """
-    frame = tables_of(Path(folder))[0]
+    frame, series = tables_of(Path(folder))
     frame = scored(frame[frame["model"].isin(POOLING) & (frame["seed"] > 0)].reset_index(drop=True))
     if frame.empty:
         return pd.DataFrame(columns=NEEDED)
@@ -121,12 +126,42 @@ def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
     frame = frame.assign(
         arm=list(map(arm_of, frame["method.name"], weights.astype(float))),
         kind=processor_kinds(frame),
-    )
+    ).merge(second_phases(series), "left", left_on="run_id", right_index=True)
     frame = frame.reindex(columns=frame.columns.union(NEEDED, sort=False))
     if (twice := frame.duplicated(["model", "pooling", "task", "arm", "kind", "seed"])).any():
         got = f"several of {frame['arm'][twice].iloc[0]}, such as {frame['run_id'][twice].iloc[0]}"
         fail(InputError, "an arm must have one run a seed", got, "Keep the runs of one option.")
     return frame
+
+
+def second_phases(series: pd.DataFrame) -> pd.DataFrame:
+    """By run: ``updates`` of its second phase, held-out accuracy at ``first``, ``half`` and ``last``, and ``cut``.
+
+    ``cut``: it ended at its last pass while that accuracy still rose, with as many passes as a method has by default.
+    """
+    watched = series[series["name"] == SECOND_SCORE].sort_values("step").groupby("run_id")
+    lines = {}
+    for run, scores in watched:
+        values = [float(value) for value in scores["value"]]
+        half, updates = values[(len(values) - 1) // 2], float(scores["step"].max())
+        ends = {"first": values[0], "half": half, "last": values[-1]}
+        lines[run] = {"cut": SecondPhase.cut_short(values), "updates": updates, **ends}
+    return pd.DataFrame.from_dict(lines, orient="index", columns=["cut", "updates", "first", "half", "last"])
+
+
+def cut_runs(measured: Mapping[Part, Runs]) -> dict[tuple[str, str], pd.DataFrame]:
+    """By model and arm: the runs of part A whose second phase was cut short. Such an arm decides nothing for the head.
+
+    This holds for the second task, too, whose runs recorded no course.
+    """
+    arms = [(part, arm, rows) for part in (SMOLLM2, MPNET) for arm, rows in measured.get(part, {}).items()]
+    cut = {(part.model, arm): rows[rows["cut"].eq(True)] for part, arm, rows in arms if "cut" in rows}
+    return {cell: rows for cell, rows in cut.items() if len(rows)}
+
+
+def deciding(rows: pd.DataFrame, cut: Collection[tuple[str, str]]) -> pd.DataFrame:
+    """The rows of a table of cells without those of :func:`cut_runs`."""
+    return rows.loc[[cell not in cut for cell in zip(rows["model"], rows["arm"], strict=True)]]
 
 
 def score_in_training(folder: str | Path = RECORDING) -> dict[str, float]:
@@ -260,15 +295,19 @@ def _rounder_gains(rows: pd.DataFrame) -> tuple[str, str]:
     return outcome(against > 0, gained == planned), why
 
 
-def correlations(measured: Mapping[Part, Runs], readers: Sequence[str]) -> dict[tuple[str, str], Interval]:
+def correlations(
+    measured: Mapping[Part, Runs], readers: Sequence[str], without: Collection[tuple[str, str]] = ()
+) -> dict[tuple[str, str], Interval]:
     """Spearman's correlation of the arms' mean gains with a cosine and with each reader, by reader and model.
 
+    ``without``: models with an arm that is left out.
     Its interval is of 10,000 draws of seeds; a model with fewer than :data:`FEWEST` seeds has none.
     """
     enough = [part for part in (SMOLLM2, MPNET) if part in measured and len(measured[part][PLAIN]) >= FEWEST]
     results: dict[tuple[str, str], Interval] = {}
     for part in enough:
-        sides = {name: gains(measured[part], READERS[name]).to_numpy() for name in (*readers, COSINE)}
+        out = [arm for model, arm in without if model == part.model]
+        sides = {name: gains(measured[part], READERS[name]).drop(columns=out).to_numpy() for name in (*readers, COSINE)}
         results |= {(name, part.model): correlation_of_means(sides[name], sides[COSINE]) for name in readers}
     return results
 
@@ -305,21 +344,26 @@ def _more_with_first_token(tests: Mapping[str, PairedTest]) -> tuple[str, str]:
 
 def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
     """M1 to M6; ``why``: the numbers that an outcome rests on, and the setting with its seeds."""
-    every, out = table(measured), unlearned(measured)
+    every, out, cut = table(measured), unlearned(measured), cut_runs(measured)
     counts = {part: cells for part, cells in measured.items() if part.model not in out}
 
     def cells(letter: str, reader: str, arms: Sequence[str] = METHODS) -> pd.DataFrame:
         return every[(every["part"] == letter) & (every["reader"] == reader) & every["arm"].isin(arms)]
 
     def of_head(letter: str) -> pd.DataFrame:
-        rows = cells(letter, HEAD)
+        rows = deciding(cells(letter, HEAD), cut)
         return rows[~rows["model"].isin(out.keys())]
+
+    def against_cosine() -> tuple[str, str]:
+        word, why = _correlated(correlations(counts, [HEAD], cut), 2, -1)
+        planned = _correlated(correlations(counts, [HEAD]), 2, -1)[1]
+        return word, why if planned == why else f"{why}. With all arms: {planned}"
 
     judged: dict[str, tuple[str, Callable[[], tuple[str, str]]]] = {
         "M1": ("A", lambda: _no_gain(of_head("A"))),
         "M2": ("C", lambda: _no_gain(of_head("C"))),
         "M3": ("A", lambda: _rounder_gains(cells("A", COSINE, ROUNDER))),
-        "M4": ("A", lambda: _correlated(correlations(counts, [HEAD]), 2, -1)),
+        "M4": ("A", against_cosine),
         "M5": ("A", lambda: _correlated(correlations(measured, [SEARCH, NEIGHBOURS]), 4, 1)),
         "M6": ("AB", lambda: _more_with_first_token(with_first_token(measured))),
     }
@@ -330,5 +374,12 @@ def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
         where = "; ".join(setting(part, measured) for part in asked)
         if name in OF_THE_CONTROL:
             where += "".join(f". {model} decides nothing: {reason}" for model, reason in out.items())
+            where += "".join(
+                f". {arm} with {model} decides nothing: {len(rows)} of {len(counts[part][arm])} heads still learned "
+                "when their training ended"
+                for part in (SMOLLM2, MPNET)
+                for (model, arm), rows in cut.items()
+                if model == part.model and part in counts
+            )
         results.append(Answer(name, word, numbers if numbers == NOT_RUN else f"{numbers}. {where}"))
     return results

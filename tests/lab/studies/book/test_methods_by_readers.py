@@ -109,6 +109,53 @@ def test_a_control_below_a_head_on_frozen_vectors_decides_nothing():
         assert (". smollm2 decides nothing: plain training reaches 0." in results["M4"].why) == low.any()
 
 
+def with_cut(frame, arm, seeds=(3,)):
+    """The same runs, where the head of an arm still learned at its end with these seeds."""
+    mine = (frame["arm"] == arm) & frame["seed"].isin(seeds) & (frame["task"] == real_models.TASK)
+    course = {"updates": 200.0, "first": 0.5, "half": 0.6, "last": 0.7, "method.k": 64.0}
+    return frame.assign(cut=mine.where(frame["arm"] == arm), **course)
+
+
+def test_an_arm_whose_head_still_learned_at_its_end_decides_nothing():
+    """Not for the trained head, of both tasks; the readers of its vectors go on to count. Its cells stay, marked."""
+    gains = cosines_and(of_reader(study.HEAD, by=DOWN, letters="AC"))
+    frame = simulated(lambda *cell: gains(*cell) + of_reader(study.HEAD, by=lambda _: 60.0, arms=["whitening"])(*cell))
+    assert judged(frame)["M1"].outcome == "contradicted"
+    results = judged(with_cut(frame, "whitening"))
+    assert [results[name].outcome for name in ("M1", "M2", "M4")] == ["open", "open", "holds"]
+    assert results["M1"].why.startswith("0 of 22 cells gain a point, 20 rule it out")
+    assert "whitening with mpnet decides nothing: 1 of 10 heads still learned" in results["M4"].why
+    assert "With all arms: trained head, smollm2: -0." in results["M4"].why
+    measured = study.parts(with_cut(frame, "whitening"))
+    text = figures.answer(measured, "")
+    assert "whitening with smollm2 and whitening with mpnet, whose heads still learned" in text
+    assert "Of the 20 other cells of SST-2 20 rule a gain of a point out." in text
+    (line,) = (line for line in figures.rows(measured, "gain")[0][:12] if line["method"] == "whitening")
+    assert ["†" in line[name] for name in (study.HEAD, figures.SECOND, study.RIDGE)] == [True, True, False]
+    course = figures.cut_short(measured)
+    assert course.startswith(
+        "Whitening of smollm2 keeps 64 of 576 directions. 1 of 10 heads still learned after the last"
+    )
+    assert "accuracy on held-out rows was 50%. Half-way it was 60%, at the end 70%. A ridge head" in course
+    assert not figures.cut_short(study.parts(with_cut(frame, "whitening", ()))), "all had finished"
+    names = {row["arm"] for rows in figures.cosine_and_head(measured).to_dict()["datasets"].values() for row in rows}
+    assert {"whitening †", "CosReg"} <= names
+
+
+def test_the_recorded_heads_behind_whitening_were_cut_short():
+    """Their accuracy rose to the last of their updates; a layer's training ended by its patience."""
+    cut = study.cut_runs(study.parts(study.runs()))
+    assert {cell: len(rows) for cell, rows in cut.items()} == {(m, "whitening"): 6 for m in ("smollm2", "mpnet")}
+
+
+def test_the_course_of_a_second_phase_is_read_off_its_series():
+    curves = {"rising": [place / 100 for place in range(50)], "ended": [0.5, 0.6, 0.5]}
+    rows = [(run, study.SECOND_SCORE, 4 * n, y) for run, ys in curves.items() for n, y in enumerate(ys, 1)]
+    phases = study.second_phases(pd.DataFrame(rows, columns=["run_id", "name", "step", "value"]).sample(frac=1))
+    assert phases.loc["rising"].tolist() == [True, 200, 0, 0.24, 0.49]
+    assert phases.loc["ended"].tolist() == [False, 12, 0.5, 0.6, 0.5]
+
+
 def test_runs_of_two_kinds_of_processor_are_no_pair():
     frame = simulated()
     frame.loc[(frame["arm"] == PLAIN) & (frame["seed"] > 8), "kind"] = "another"
@@ -118,7 +165,7 @@ def test_runs_of_two_kinds_of_processor_are_no_pair():
 def test_cells_are_those_of_scipy():
     measured = study.parts(simulated(cosines_and(of_reader(study.HEAD, by=DOWN)), 2.0))
     every = study.table(measured).set_index(["part", "model", "reader", "arm"]).sort_index()
-    assert len(every) == 2 * 5 * 12 + 5 * 4 + 2 * 12
+    assert len(every) == 2 * 6 * 12 + 6 * 4 + 2 * 12
     for part, reader in ((study.MPNET, study.SEARCH), (study.PARTS[3], study.HEAD)):
         column = study.READERS[reader]
         scores = {arm: 100 * rows[column].to_numpy() for arm, rows in measured[part].items()}
@@ -175,7 +222,7 @@ def test_records_and_their_recording_say_the_same(tmp_path):
             write(tmp_path, plan({**block, "method": method, "seed": seed}), metrics)
     frame = study.runs(tmp_path)
     every = study.table(study.parts(frame))
-    assert (set(frame["arm"]), set(frame["seed"]), len(every)) == ({PLAIN, *study.METHODS}, {1, 2}, 5 * 12)
+    assert (set(frame["arm"]), set(frame["seed"]), len(every)) == ({PLAIN, *study.METHODS}, {1, 2}, 6 * 12)
     assert set(every["directions"]) == {9}
     recording = publish(tmp_path / "records", tmp_path, "real_models", series=("step.validation.accuracy",))
     assert judged(study.runs(recording)) == judged(frame)
