@@ -31,7 +31,7 @@ def after(x: Tensor, topics: Sequence[str], steps: int) -> dict[str, Tensor]:
         "Shrink the longest": moved(x, lambda points: entropy(points, labels), steps),
         "I-STAR, less isotropy": moved(x, istar, steps),
         "SoftDecay": soft_decay(x),
-        "IsoLayer": levelled(x, labels),
+        "IsoLayer, in closed form": levelled(x, labels),
     }
 
 

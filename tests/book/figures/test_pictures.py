@@ -97,9 +97,9 @@ def test_four_recipes_are_four_panels_beside_the_plain_bars():
     head = torch.linalg.lstsq(x - x.mean(0), y[:, None]).solution.flatten()
     across = torch.eye(8, dtype=torch.float64) - head.outer(head) / (head @ head)  # what the head can't read
     level = float(((x - x.mean(0)) @ head).var() / (head @ head))
-    unread = torch.linalg.eigvalsh(torch.cov((clouds["IsoLayer"] @ across).T))
+    unread = torch.linalg.eigvalsh(torch.cov((clouds["IsoLayer, in closed form"] @ across).T))
     assert unread[1:].tolist() == pytest.approx([level] * 7)
-    assert isonb.isoscore(clouds["I-STAR, less isotropy"]) < isonb.isoscore(x) < isonb.isoscore(clouds["IsoLayer"])
+    assert isonb.isoscore(clouds["I-STAR, less isotropy"]) < isonb.isoscore(x) < isonb.isoscore(clouds["IsoLayer, in closed form"])
 
 
 def test_each_picture_of_the_dial_has_its_rows():
