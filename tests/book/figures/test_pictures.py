@@ -99,7 +99,11 @@ def test_four_recipes_are_four_panels_beside_the_plain_bars():
     level = float(((x - x.mean(0)) @ head).var() / (head @ head))
     unread = torch.linalg.eigvalsh(torch.cov((clouds["IsoLayer, in closed form"] @ across).T))
     assert unread[1:].tolist() == pytest.approx([level] * 7)
-    assert isonb.isoscore(clouds["I-STAR, less isotropy"]) < isonb.isoscore(x) < isonb.isoscore(clouds["IsoLayer, in closed form"])
+    assert (
+        isonb.isoscore(clouds["I-STAR, less isotropy"])
+        < isonb.isoscore(x)
+        < isonb.isoscore(clouds["IsoLayer, in closed form"])
+    )
 
 
 def test_each_picture_of_the_dial_has_its_rows():
