@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from statistics import fmean, stdev
 from typing import Any
 
 from isonb_lab.claims.design import Settings
 from isonb_lab.claims.study import Study
+from isonb_lab.claims.treated_runs import WATCHED, Treated, unordered
 from isonb_lab.claims.verdicts import (
     INCONCLUSIVE,
     NOT_OBSERVED,
@@ -14,10 +16,13 @@ from isonb_lab.claims.verdicts import (
     OBSERVED,
     UNTESTABLE,
     UNTESTED,
+    Change,
     Claim,
     Judgement,
     Prediction,
     PredictionJudgement,
+    by_cell,
+    by_detail,
 )
 from isonb_lab.runs.table import flat
 from isonb_lab.statistics.paired import seeds_needed
@@ -31,6 +36,7 @@ OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 ELSEWHERE = (OBSERVED, NOT_OBSERVED, UNTESTED)  # judged by no run at the paper's setting
 ARMS = 2  # whose difference is read
 MOST = 1000  # replicates; a mean that would need more is as good as on the border
+FIRST = 5  # seeds whose spread says how many the printed effect takes, as own_cells_plan.md has it
 REPLICATES = {"student": "seeds", "expanded": "seeds", "random effects": "tasks"}  # what a mean is taken over
 
 
@@ -52,7 +58,7 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
 
     ``what`` has the number of seeds, or of tasks, with which a mean over the cells would decide in four of five
     repetitions, whichever cell is left out, if means and spreads stay what they are; or what is needed where no such
-    number would do. The runs and hours of several parts of a claim add up.
+    number would do. The runs are those that aren't recorded yet; one that several parts or cells share counts once.
     """
     rows = []
     for item in judged:
@@ -60,10 +66,34 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
             rows.append({"claim": item.claim.number, **at_its_setting(study, item.claim)})
         if item.claim.kind == "runs" and item.outcome in OPEN:
             parts = [_needed(study, part) for part in item.deciding if part.outcome in OPEN]
-            needed = dict.fromkeys([item.claim.needs, *(what for what, _, _ in parts)])
+            needed = dict.fromkeys([item.claim.needs, *(what for what, _ in parts)])
+            most: dict[Hashable, tuple[int, float]] = {}
+            for _, missing in parts:
+                most |= {arm: max(cost, most.get(arm, cost)) for arm, cost in missing.items()}
+            runs, hours = sum(n for n, _ in most.values()), sum(n * seconds for n, seconds in most.values()) / 3600
             row = {"claim": item.claim.number, "what": "; ".join(filter(None, needed))}
-            runs, hours = sum(part[1] for part in parts), sum(part[2] for part in parts)
             rows.append({**row, "runs": runs or None, "hours": hours or None})
+    return rows
+
+
+def for_printed_effects(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
+    """Of open claims about an effect that is printed, a row a cell: seeds run, and those that this effect would take.
+
+    Power 0.8, level 0.05, by the spread of the first five seeds: ``own_cells_plan.md``, "Seeds and margins".
+    """
+    rows = []
+    for item in judged:
+        parts = item.deciding if item.claim.kind == "runs" and item.outcome in OPEN else ()
+        for part in parts:
+            prediction, home = part.prediction, study.home(part.prediction)
+            if not (prediction.treatment and prediction.expected_effect):
+                continue
+            values = by_cell(prediction.evidence(home, home.suites))
+            for cell in part.cells:
+                if cell.outcome not in UNTESTABLE:
+                    needed = seeds_needed(stdev(values[cell.name][:FIRST]), prediction.expected_effect)
+                    row = {"claim": item.claim.number, "what": prediction.what, "cell": cell.name}
+                    rows.append({**row, "seeds": cell.n, "needed": needed})
     return rows
 
 
@@ -88,10 +118,10 @@ def planned_cost(chosen: Callable[[Settings], bool], recorded: Collection[str] =
     return estimate(planned.values()) if planned else None
 
 
-def _needed(study: Study, part: PredictionJudgement) -> tuple[str, int, float]:
-    """What one part needs, in words, with the runs and hours that are known."""
+def _needed(study: Study, part: PredictionJudgement) -> tuple[str, dict[Hashable, tuple[int, float]]]:
+    """What one part needs, in words, with the runs that each arm lacks and the seconds of one."""
     if part.prediction.needs or part.mean is None:
-        return part.prediction.needs or "runs where there are none yet", 0, 0.0
+        return part.prediction.needs or "runs where there are none yet", {}
     prediction, home = part.prediction, study.home(part.prediction)
     means = [mean for mean in (part.mean, *part.without) if mean.method == part.mean.method]
     if prediction.decided_by == "agree":  # each cell by itself
@@ -100,17 +130,38 @@ def _needed(study: Study, part: PredictionJudgement) -> tuple[str, int, float]:
     if not all(counts):
         moving = prediction.margin and prediction.direction in ("greater", "less")
         setting = f"a setting that moves it by more than {prediction.margin:g}" if moving else "another setting"
-        return f"{setting}: {prediction.what}", 0, 0.0
+        return f"{setting}: {prediction.what}", {}
     count, unit = max(counts), REPLICATES[means[0].method]
-    cells = [cell for cell in part.cells if cell.outcome not in UNTESTABLE]
     seconds = home.runs.groupby("suite")["manifest.seconds"].median()
-    of_cells = [float(seconds[home.suite_of(cell.name)]) for cell in cells]
+    cells = [cell for cell in part.cells if cell.outcome not in UNTESTABLE]
     if unit == "seeds":
-        runs = ARMS * count * len(cells)
+        arms = _arms(home, part)
+        lacking = {arm: (max(count - n, 0), float(seconds[suite])) for arm, (suite, n) in arms.items()}
     else:  # tasks like these: with as many runs as the cells have on average
         over_runs = all(cell.interval is not None and cell.interval.method == "percentile" for cell in cells)
-        runs = round(count * sum(cell.n for cell in cells) / len(cells)) * (1 if over_runs else ARMS)
-    return f"{count} {unit}: {prediction.what}", runs, runs * sum(of_cells) / len(cells) / 3600
+        each = fmean(float(seconds[home.suite_of(cell.name)]) for cell in cells)
+        new = round(max(count - len(cells), 0) * fmean(cell.n for cell in cells))
+        lacking = {("new tasks", k): (new, each) for k in range(1 if over_runs else ARMS)}
+    return f"{count} {unit}: {prediction.what}", lacking
+
+
+def _arms(home: Study, part: PredictionJudgement) -> dict[Hashable, tuple[str, int]]:
+    """The arms behind a part's cells that tell, each once: its suite, and how many seeds it has."""
+    cells = {cell.name: cell.n for cell in part.cells if cell.outcome not in UNTESTABLE}
+    evidence = part.prediction.evidence
+    if isinstance(evidence, Change):
+        names = [(home.suite_of(cell), n) for cell, n in cells.items()]
+        return {(suite, arm): (suite, n) for suite, n in names for arm in (evidence.arm, evidence.base) if arm}
+    if not isinstance(evidence, Treated):
+        return {(cell, k): (home.suite_of(cell), n) for cell, n in cells.items() for k in range(ARMS)}
+    arms: dict[Hashable, tuple[str, set[int]]] = {}
+    for name, pairs in evidence.cells(home.settings).items():
+        telling = [cell for detail in by_detail(evidence.value) if (cell := f"{name}{detail}") in cells]
+        for run in [run for pair in pairs for run in pair if run and telling]:
+            settings = home.settings[run]
+            arm = unordered({column: value for column, value in settings.items() if column not in WATCHED})
+            arms.setdefault(arm, (home.suite_of(telling[0]), set()))[1].add(settings["seed"])
+    return {arm: (suite, len(seeds)) for arm, (suite, seeds) in arms.items()}
 
 
 def _replicates(prediction: Prediction, mean: Interval) -> int:

@@ -27,12 +27,33 @@ def test_every_row_of_a_plans_tables_is_a_hypothesis():
 def test_each_has_an_answer_or_a_reason(verdicts):
     rows = plans.answers(verdicts)
     assert {(row.plan, row.hypothesis) for row in rows} == {(p, h) for p in plans.PLANS for h in plans.hypotheses(p)}
-    assert all(item.why and item.asks and item.status in ("answered", "open", "not run") for item in rows)
+    assert all(item.why and item.asks and item.status in plans.STATUSES for item in rows)
     partly = {plan for plan in (*plans.GRIDS, "deployed_plan") if plans.price(plan)}  # recorded whole: no price
     waiting = [entry for entry in rows if entry.plan in partly and entry.status != plans.ANSWERED]
+    assert waiting
     assert all(re.search(r"about \d+ hours? of one core", element.why) for element in waiting)
     assert not [row.why for row in rows if re.search(r"_|\b1 (hours|runs)\b|is depends", row.why)]
     of = {(row.plan, row.hypothesis): row for row in rows}
     assert {of["read_where_plan", name].status for name in ("F1", "F2")} == {"answered"}
     assert {of["evidence_plan", name].status for name in ("I1", "I2", "I3", "I4", "H3")} == {"not run"}
     assert [of["evidence_plan", name].status for name in ("H2", "H1", "D5")] == ["answered", "open", "open"]
+    assert "contradicted" in of["evidence_plan", "H2"].why, "F1 asked it again"
+
+
+def test_a_claim_is_answered_by_the_runs_of_the_plan_that_asks_it(verdicts):
+    """Not by runs at other weights, nor by those of another plan; and an open verdict answers nothing."""
+    rows = {(row.plan, row.hypothesis): row for row in plans.answers(verdicts) if row.hypothesis.startswith("claim")}
+    undecided = re.compile("inconclusive|not testable|not tested|^no part")
+    for row in rows.values():
+        assert (row.status == plans.OPEN) == bool(undecided.match(row.why) or row.why.startswith("only a part")), row
+    weak = [row for (plan, _), row in rows.items() if plan == "evidence_plan"]
+    assert not [row for row in weak if re.search("weight -[1-9]|MRPC|CoLA|^supported|^contradicted", row.why)]
+    assert all("SST-5 (tiny); n = 10" in row.why for row in weak if row.status == plans.ANSWERED)
+
+
+def test_a_claim_whose_planned_runs_lack_a_record_is_answered_in_part(verdicts):
+    of = {row.hypothesis: row for row in plans.answers(verdicts) if row.plan == "own_cells_plan"}
+    lacking = [row for name, row in of.items() if name.startswith("claim") and "unrecorded run" in row.why]
+    assert lacking
+    assert not [row for row in lacking if row.status == plans.ANSWERED]
+    assert "tiny; SST-2 with test rows" in of["claim 12"].why, "the plan asks more tasks and encoders"

@@ -1,5 +1,6 @@
 """What would decide an open claim, against the power of Student's test and against numbers worked out by hand."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -37,7 +38,8 @@ def test_so_many_seeds_decide_in_four_of_five_repetitions(room):
     n = int(count)
     power = [stats.nct.sf(stats.t.ppf(0.975, k - 1), k - 1, gap * k**0.5 / np.std(OPEN, ddof=1)) for k in (n - 1, n)]
     assert power[0] < 0.8 <= power[1]
-    assert (row["runs"], row["hours"]) == (2 * n, pytest.approx(2 * n * 35 / 3600))
+    new = 2 * (n - len(OPEN))
+    assert (row["runs"], row["hours"]) == (new, pytest.approx(new * 35 / 3600)), "runs that are there aren't made again"
     assert unit == "seeds:"
 
 
@@ -65,8 +67,32 @@ def test_the_weakest_of_the_means_with_a_cell_left_out_decides():
     assert (claim.outcome, claim.predictions[0].mean.low > 0) == ("inconclusive", True)
     (row,) = undecided.needs(STUDY, [claim])
     n = seeds_needed(float(np.std(OPEN, ddof=1)), float(np.mean(OPEN)))
-    assert (row["what"], row["runs"]) == (f"{n} seeds: gain", 2 * n * 2)
-    assert row["hours"] == pytest.approx(4 * n * (35 + 900) / 2 / 3600)
+    new = n - len(OPEN)
+    assert (row["what"], row["runs"]) == (f"{n} seeds: gain", 2 * new * 2)
+    assert row["hours"] == pytest.approx(2 * new * (35 + 900) / 3600)
+
+
+def test_a_run_that_several_weights_or_parts_share_counts_once(studies, verdicts):
+    """C1 down: each weight and plain training once a seed, less the ten seeds that are recorded."""
+    rows = undecided.needs(studies["head_to_head"], verdicts["head_to_head"])
+    (row,) = (row for row in rows if row["claim"] == "C1 down")
+    counts = {
+        sign: int(n) for n, sign in re.findall(r"(\d+) seeds: at the paper's setting: score, λ of (-?)", row["what"])
+    }
+    weights = {"-": len(arms.ISTAR_LOWER), "": len(arms.ISTAR_RAISE)}
+    lacking = sum((n - 10) * weights[sign] for sign, n in counts.items())
+    assert row["runs"] == lacking + max(counts.values()) - 10 > 0
+
+
+def test_the_printed_effect_takes_so_many_seeds_by_the_first_five(studies, verdicts):
+    rows = undecided.for_printed_effects(studies["istar"], verdicts["istar"])
+    of = {row["cell"].partition("weight ")[2]: row for row in rows if row["claim"] == 8}
+    plain, treated = (
+        studies["istar_own"].units("score", arm, ["SST-2 with test rows (tiny)"]) for arm in ("none", "λ = -1")
+    )
+    first = [value - plain[unit] for unit, value in sorted(treated.items())][:5]
+    assert (of["-1"]["seeds"], of["-1"]["needed"]) == (10, seeds_needed(float(np.std(first, ddof=1)), arms.ISTAR_GAIN))
+    assert set(of) == {f"{weight:g}" for weight in (*arms.ISTAR_LOWER, *arms.ISTAR_RAISE)}
 
 
 def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
