@@ -44,7 +44,7 @@ class IsotropyLayer(OptionModule):
     @validated
     def forward(self, x: Tensor) -> Tensor:
         """(..., d); returns the shape and dtype of ``x``. Computed in the dtype of the weights."""
-        check_points(torch.atleast_2d(x) if isinstance(x, Tensor) else x, points=0, dims=0, look=False)
+        check_points(x[None] if isinstance(x, Tensor) and x.ndim == 1 else x, points=0, dims=0, look=False)
         if x.shape[-1:] != (self.d,):
             fail(ShapeError, f"x must have {self.d} dimensions", tuple(x.shape), "Make the layer with d=x.shape[-1].")
         out: Tensor = self.linear(x.to(self.linear.weight.dtype))

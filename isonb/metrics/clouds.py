@@ -95,7 +95,7 @@ class IsoScoreStar(Streaming):
 
     def __init__(self, zeta: float = 0.2, shrinkage_cov: Tensor | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if zeta == "auto":  # needs fourth moments, which aren't kept
+        if str(zeta) == "auto":  # needs fourth moments, which aren't kept
             fix = "Call isonb.isoscore_star on all points, or take IsoScore(unbiased=True)."
             fail(InputError, "zeta of a metric must be a number in [0, 1]", repr(zeta), fix)
         self.zeta, self.shrinkage_cov = checked_zeta(zeta), shrinkage_cov

@@ -323,7 +323,7 @@ class Study:
         for name in prediction.on:
             same = [suite for suite in self.suites if suite == name or suite.startswith(f"{name}, ")]
             task = name.partition(" (")[0]
-            chosen += same or [suite for suite in self.suites if re.split(r" \(|, ", suite)[0] == task] or [name]
+            chosen += same or [suite for suite in self.suites if re.split(r" \(|, | with ", suite)[0] == task] or [name]
         return list(dict.fromkeys(chosen))
 
     def _untestable(self, prediction: Prediction, cell: str) -> JudgedCell | None:
@@ -350,7 +350,8 @@ class Study:
         suite = self.suite_of(cell)
         here = self.runs.loc[self.runs["suite"] == suite, "run_id"]
         settings = {run: self.settings[run] for run in here}
-        treated, base = [run for run, _ in treated_runs(settings, prediction.treatment)], []
+        treated: list[str] = [run for run, _ in treated_runs(settings, prediction.treatment)]
+        base: list[str] = []
         if isinstance(prediction.evidence, Treated):  # which knows the runs of each cell
             cells = prediction.evidence.cells(self.settings)
             name = next((name for name in cells if f"{cell},".startswith(f"{name},")), "")

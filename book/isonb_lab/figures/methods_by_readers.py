@@ -17,6 +17,7 @@ from isonb_lab.papers import dial
 from isonb_lab.papers import methods_by_readers as study
 from isonb_lab.papers.hypotheses import CONTRADICTED, HOLDS, OPEN
 from isonb_lab.papers.methods_by_readers import COSINE, HEAD, METHODS, PARTS, READERS, RIDGE, Part, Runs
+from isonb_lab.papers.read_where import POINT
 from isonb_lab.statistics.seeds import LEVEL
 
 SECOND = "trained head, second task"
@@ -51,7 +52,7 @@ def answer(measured: Mapping[Part, Runs], missing: str) -> str:
     cut = study.cut_runs(measured)
     if cut and outcomes["M1"] == OPEN:
         rest = study.deciding(cells[(cells["reader"] == HEAD) & (cells["arm"] != PLAIN)], cut)
-        ruled_out = int((rest["joint high"] < study.POINT).sum())
+        ruled_out = int((rest["joint high"] < POINT).sum())
         arms = joined(f"{arm} with {model}" for model, arm in cut)
         low += f" Nothing is judged of {arms}, whose heads still learned when their training ended."
         low += f" Of the {len(rest)} other cells of SST-2 {ruled_out} rule a gain of a point out."

@@ -30,7 +30,7 @@ from isonb_lab.statistics.seeds import Interval, minimum_detectable, standard_er
 from isonb_lab.sweeps.cost import Estimate, estimate
 from isonb_lab.sweeps.grids import load_grid
 
-from .arms import OWN_CELLS, TRAINED
+from .arms import OWN_CELLS, TRAINED, plain_on
 
 OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 ELSEWHERE = (OBSERVED, NOT_OBSERVED, UNTESTED)  # judged by no run at the paper's setting
@@ -88,7 +88,8 @@ def for_printed_effects(study: Study, judged: Sequence[Judgement]) -> list[dict[
             prediction, home = part.prediction, study.home(part.prediction)
             if not (prediction.treatment and prediction.expected_effect):
                 continue
-            values = by_cell(prediction.evidence(home, home.suites))
+            units: Any = prediction.evidence(home, home.suites)
+            values = by_cell(units)
             for cell in part.cells:
                 if cell.outcome not in UNTESTABLE:
                     needed = seeds_needed(stdev(values[cell.name][:FIRST]), prediction.expected_effect)
@@ -152,11 +153,14 @@ def _arms(home: Study, part: PredictionJudgement) -> dict[Hashable, tuple[str, i
     if isinstance(evidence, Change):
         names = [(home.suite_of(cell), n) for cell, n in cells.items()]
         return {(suite, arm): (suite, n) for suite, n in names for arm in (evidence.arm, evidence.base) if arm}
+    if treatment := part.prediction.treatment:  # of other evidence the runs are found by their settings, too
+        evidence = evidence if isinstance(evidence, Treated) else Treated("score", treatment, plain_on(treatment.tasks))
     if not isinstance(evidence, Treated):
         return {(cell, k): (home.suite_of(cell), n) for cell, n in cells.items() for k in range(ARMS)}
     arms: dict[Hashable, tuple[str, set[int]]] = {}
     for name, pairs in evidence.cells(home.settings).items():
-        telling = [cell for detail in by_detail(evidence.value) if (cell := f"{name}{detail}") in cells]
+        details = [f"{name}{detail}," for detail in by_detail(evidence.value)]
+        telling = [cell for cell in cells if any(detail.startswith(f"{cell},") for detail in details)]
         for run in [run for pair in pairs for run in pair if run and telling]:
             settings = home.settings[run]
             arm = unordered({column: value for column, value in settings.items() if column not in WATCHED})
