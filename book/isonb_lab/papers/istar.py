@@ -199,12 +199,13 @@ def _best_of_signs(study: Study, suites: Sequence[str]) -> Evidence:
     The best are those of the mean score over the *other* seeds, so that no seed chooses what it is judged by. Seeds
     count that have every weight.
     """
-    gains = Treated("score", EVERY_WEIGHT, arms.plain_on(arms.GLUE))(study, suites)
+    treated = Treated("score", EVERY_WEIGHT, arms.plain_on(arms.GLUE))
+    cells, gains = treated.cells(study.settings), treated(study, suites)
     tables: dict[str, dict[int, dict[float, float]]] = {}
     for (name, seed), gain in gains.items():
-        task, _, rest = name.partition(", weight ")
-        weight, *others = rest.split(", ")
-        tables.setdefault(", ".join([task, *others]), {}).setdefault(seed, {})[float(weight)] = gain
+        weight = float(study.settings[cells[name][0][0]]["method.weight"])
+        cell = name.replace(f", weight {weight:g}", "")
+        tables.setdefault(cell, {}).setdefault(seed, {})[weight] = gain
     results = {}
     for cell, by_seed in tables.items():
         table = pd.DataFrame(by_seed).reindex(index=map(float, EVERY_WEIGHT.settings["method.weight"]))

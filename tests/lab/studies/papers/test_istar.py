@@ -114,6 +114,7 @@ def test_the_best_weight_of_each_sign_is_chosen_on_the_other_seeds():
     outcome = best(study_with(*at_weights(scores)), [])
     assert list(outcome.values()) == pytest.approx([0.60 - 0.72, 0.60 - 0.74, 0.70 - 0.73])
     assert not best(study_with(*at_weights(scores | {5: (0.5,)})), []), "seeds count that have every weight"
+    assert not best(study_with(*at_weights({0: (0.5, 0.5), -1: (0.6, 0.6)})), []), "one weight has no best"
 
 
 def test_layers_are_compared_by_halves_and_the_last_with_the_others():
