@@ -121,10 +121,9 @@ def _shares() -> Iterable[Measure]:
 _ANY = (-math.inf, math.inf)
 _UP = math.inf
 _UNBIASED = "the same, right on average in a small sample"
-_MIXED = f"IsoScore on another scale, as {ZETA:g} of the identity is mixed in"
+_MIXED = f"IsoScore rescaled: {ZETA:g} of the identity is in it"
 _SHORT_TOO = "how many directions are used, short ones too"
 _BESIDE_FIRST = "the variance beside that of the first direction"
-_FROM_ELEVENTH = "how fast the variances decay from the eleventh on, of fewer from the first"
 _ANY_COUNT = "the same for any number of points"
 _PR_UNBIASED = partial(participation_ratio, unbiased=True)
 _ENTRIES = (
@@ -135,7 +134,7 @@ _ENTRIES = (
     Measure("participation_ratio_unbiased", "participation ratio, unbiased", 1, _UP, _UNBIASED, _PR_UNBIASED),
     Measure("effective_rank", "effective rank", 1, _UP, _SHORT_TOO, _effective_rank, _RAW),
     Measure("nesum", "NESum", 1, _UP, _BESIDE_FIRST, partial(effective_number, order=math.inf), _CENTRED),
-    Measure("alpha_req", "alpha-ReQ", 0, _UP, _FROM_ELEVENTH, _decay, _CENTRED),
+    Measure("alpha_req", "alpha-ReQ", 0, _UP, "how fast the variances decay from the eleventh on", _decay, _CENTRED),
     Measure("mean_cosine", "mean cosine", -1, 1, "a direction that all points share", mean_cosine),
     Measure(
         "mean_cosine_centered", "mean cosine centred", -1, 1, "the same once the mean is gone", mean_cosine, centered
