@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -152,14 +152,21 @@ def our_rows(
 ) -> list[dict[str, str]]:
     """Our part of :func:`score_rows`: a row a task and training, or the price of what wasn't run.
 
-    The columns of a row are over the seeds that all of them have.
+    The columns of a row are over the seeds that all of them have. Methods with the same plain runs share a row where
+    each has one setting, whatever its own settings had to be told apart by.
     """
     rows: list[dict[str, str]] = []
     for task in tasks:
         trained: dict[str, dict[str, PairedScores]] = {}
+        beside: dict[Hashable, list[tuple[str, PairedScores]]] = {}
         for name, item in ((name, item) for name, results in methods.items() for item in results if item.task == task):
-            text = f"{item.model} (ours{', ' * bool(item.settings)}{item.settings})"
-            trained.setdefault(text, {})[name] = item
+            beside.setdefault(frozenset(item.plain_runs.items()), []).append((name, item))
+        for some in beside.values():
+            share = len(dict(some)) == len(some)
+            words = max((item.settings for _, item in some), key=len)
+            for name, item in some:
+                settings = words if share else item.settings
+                trained.setdefault(f"{item.model} (ours{', ' * bool(settings)}{settings})", {})[name] = item
         ours = {text: _over_shared_seeds(base, columns, cell) for text, columns in trained.items()}
         if not ours:
             cost = price([task])

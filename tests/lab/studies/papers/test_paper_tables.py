@@ -1,5 +1,7 @@
 """The papers' printed tables with ours beside: every printed row, ours by training, the price of what wasn't run."""
 
+from dataclasses import replace
+
 import pytest
 
 from isonb_lab.claims.printed import printed
@@ -43,3 +45,15 @@ def test_the_same_runs_with_another_number(study, result):
     assert list(revalued_run.plain.values()) == [0.5] * 3
     assert revalued_run.scores == first.scores
     assert paper_tables.revalued(result, lambda runs: {}) == []
+
+
+def test_methods_with_the_same_plain_runs_share_a_row_where_each_has_one_setting(result):
+    (item,) = (one for one in result if one.task == "RTE")
+    other = replace(item, settings="no rows held out")
+    rows = paper_tables.our_rows(["RTE"], "none", {"one": [other], "two": [item]}, cell)
+    assert [(row["encoder"], row["one"] == row["two"]) for row in rows] == [
+        (f"{own_runs.BERT} (ours, no rows held out)", True)
+    ]
+    weights = [replace(item, settings=f"weight {weight}") for weight in (1, 3)]
+    rows = paper_tables.our_rows(["RTE"], "none", {"one": weights, "two": [item]}, cell)
+    assert [row["encoder"].partition(" (ours")[2] for row in rows] == [", weight 1)", ", weight 3)", ")"]
