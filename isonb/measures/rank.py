@@ -106,13 +106,15 @@ def first_rank(first: int | None, ranks: int) -> int:
     """The first rank of :func:`alpha_req`'s fit: by default 11, or 1 of a cloud that has no two from there on."""
     if first is not None:
         return first
-    if ranks > FIRST:
-        return FIRST
-    what = (
-        f"alpha_req: fitted from rank 1 on instead of {FIRST}, since the cloud has only {ranks}. Pass first to choose."
-    )
-    warnings.warn(what, FitWarning, stacklevel=4)
-    return 1
+    if (usual := usual_first_rank(ranks)) != FIRST:
+        what = f"fitted from rank {usual} on instead of {FIRST}, since the cloud has only {ranks}"
+        warnings.warn(f"alpha_req: {what}. Pass first to choose.", FitWarning, stacklevel=4)
+    return usual
+
+
+def usual_first_rank(ranks: int) -> int:
+    """The first rank of the fit where none is chosen."""
+    return FIRST if ranks > FIRST else 1
 
 
 def power_law(shares: Tensor, first: int = FIRST, last: int = 100, weighted: bool = True) -> Tensor:

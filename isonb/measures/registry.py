@@ -24,7 +24,7 @@ from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
 from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
 from isonb.measures.neighbors import two_nn
 from isonb.measures.offset import common_mean, largest_share, mean_norm, relative_spread
-from isonb.measures.rank import FIRST, effective_number, power_law
+from isonb.measures.rank import effective_number, power_law, usual_first_rank
 from isonb.measures.spectrum import anisotropy, singular_values, spectral_median, spectral_skewness
 from isonb.measures.uniformity import rbf_uniformity
 from isonb.numerics.rows import centered
@@ -97,7 +97,7 @@ def _effective_rank(shares: Tensor) -> Tensor:
 
 def _decay(shares: Tensor) -> Tensor:
     """:func:`isonb.alpha_req` from shares of variance: the first rank of the fit is the same, without its warning."""
-    return power_law(shares, FIRST if len(shares) > FIRST else 1)
+    return power_law(shares, usual_first_rank(len(shares)))
 
 
 def _over_the_most(bars: Tensor) -> Tensor:

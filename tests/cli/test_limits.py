@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from processes import python
 
 import isonb
 from isonb import cli
+from isonb.cli import audits
 from isonb.cli.limits import LimitError, broken, check_names, limit
 from isonb_lab.cli.commands import under
 
@@ -98,3 +100,12 @@ def test_the_example_workflow_runs(tmp_path):
     strict = [sys.executable, "-P", "-m", *shlex.split(run), "--fail-under", "accuracy=1.01"]
     done = subprocess.run(strict, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.startswith("broken    accuracy<1.01 (it is ")) == (1, True)
+
+
+def test_a_rule_may_name_whatever_a_report_has():
+    """Names are checked before anything is measured: by lists, which must hold what reports then say."""
+    x = np.random.default_rng(0).normal(size=(40, 12))
+    for report, compared in ((isonb.audit(x), False), (isonb.compare(x, x[:, ::-1].copy()), True)):
+        names = report.values()
+        assert len(names) > 10
+        audits._check_rules([limit(f"{name}>0", "a rule") for name in names], compared)

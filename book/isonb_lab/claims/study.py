@@ -309,7 +309,8 @@ class Study:
         cells = [f"{suite}{detail}" for suite in suites for detail in prediction.details]
         if prediction.on == ():
             cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
-        untestable = {name: cell for name in cells if (cell := self._untestable(prediction, name))}
+        untaught = self._untaught(prediction, cells) if prediction.trained else {}
+        untestable = {name: cell for name in cells if (cell := self._untestable(prediction, name, untaught.get(name)))}
         return verdicts.judge_prediction(prediction, evidence, cells, untestable)
 
     def _suites_of(self, prediction: Prediction) -> Sequence[str]:
@@ -326,7 +327,7 @@ class Study:
             chosen += same or [suite for suite in self.suites if re.split(r" \(|, | with ", suite)[0] == task] or [name]
         return list(dict.fromkeys(chosen))
 
-    def _untestable(self, prediction: Prediction, cell: str) -> JudgedCell | None:
+    def _untestable(self, prediction: Prediction, cell: str, untaught: Reason | None) -> JudgedCell | None:
         """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting.
 
         A method that was tuned may have none; the setting of a treatment is given, and wasn't among what was tried.
@@ -337,34 +338,45 @@ class Study:
         tuned = () if prediction.treatment else prediction.arms
         if broken := [arm for arm in tuned if (arm, suite) in self.no_setting]:
             return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
-        why = self.unlearned(suite) or self._untaught(prediction, cell)
+        why = self.unlearned(suite) or untaught
         return JudgedCell(cell, verdicts.NOT_TESTABLE, why) if why else None
 
-    def _untaught(self, prediction: Prediction, cell: str) -> Reason | None:
-        """Why a prediction with a treatment decides nothing in a cell: its runs, those that they are compared with, or
-        plain ones that were trained alike, ended at the majority baseline in half of their number or more. Runs of
+    def _untaught(self, prediction: Prediction, cells: Sequence[str]) -> dict[str, Reason]:
+        """By cell why a prediction with a treatment decides nothing there: its runs, those that they are compared with,
+        or plain ones that were trained alike, ended at the majority baseline in half of their number or more. Runs of
         another recipe may have learned.
         """
-        if prediction.treatment is None:
-            return None
-        suite = self.suite_of(cell)
-        here = self.runs.loc[self.runs["suite"] == suite, "run_id"]
-        settings = {run: self.settings[run] for run in here}
-        treated: list[str] = [run for run, _ in treated_runs(settings, prediction.treatment)]
-        base: list[str] = []
-        if isinstance(prediction.evidence, Treated):  # which knows the runs of each cell
-            cells = prediction.evidence.cells(self.settings)
-            name = next((name for name in cells if f"{cell},".startswith(f"{name},")), "")
-            treated, base = map(list, zip(*cells[name], strict=True)) if name else (treated, base)
-        plain = trained_alike(settings, prediction.treatment)
-        reasons = ((Reason.UNTAUGHT, plain), (Reason.COLLAPSED, treated), (Reason.NOTHING_TO_LOSE, base))
-        lost = {reason: self._at_baseline(ids) for reason, ids in reasons}
-        return next((reason for reason, share in lost.items() if share >= 0.5), None)
+        treatment, evidence = prediction.treatment, prediction.evidence
+        if treatment is None:
+            return {}
+        pairs = evidence.cells(self.settings) if isinstance(evidence, Treated) else {}  # it knows the runs of each cell
+        found = {}
+        for cell in cells:
+            here = self._settings_by_suite.get(self.suite_of(cell), {})
+            treated: list[str] = [run for run, _ in treated_runs(here, treatment)]
+            base: list[str] = []
+            if name := next((name for name in pairs if f"{cell},".startswith(f"{name},")), ""):
+                treated, base = map(list, zip(*pairs[name], strict=True))
+            plain = trained_alike(here, treatment)
+            for reason, ids in ((Reason.UNTAUGHT, plain), (Reason.COLLAPSED, treated), (Reason.NOTHING_TO_LOSE, base)):
+                ended = [self._at_baseline[run] for run in ids if run]  # "" where there is no base
+                if ended and fmean(ended) >= 0.5:
+                    found[cell] = reason
+                    break
+        return found
 
-    def _at_baseline(self, ids: Sequence[str]) -> float:
-        """The share of some runs of a task that ended at the majority baseline; of none 0."""
-        runs = self.runs[self.runs["run_id"].isin(list(ids))]
-        return float(at_baseline(runs).mean()) if len(runs) else 0.0
+    @cached_property
+    def _settings_by_suite(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """The settings of the runs of each suite, by run id."""
+        suites: dict[str, dict[str, dict[str, Any]]] = {}
+        for run, suite in zip(self.settings, self.runs["suite"], strict=True):
+            suites.setdefault(suite, {})[run] = self.settings[run]
+        return suites
+
+    @cached_property
+    def _at_baseline(self) -> dict[str, bool]:
+        """By run id whether a run ended at the majority baseline."""
+        return dict(zip(self.settings, at_baseline(self.runs), strict=True))
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame
