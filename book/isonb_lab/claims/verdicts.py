@@ -92,11 +92,11 @@ class Reason(StrEnum):
     NO_RUNS = "no runs"
     FEW = f"replicates: {{n}}; at least {FEWEST} are needed"
     SAME = "all {n} values are {about}: the seeds varied nothing"
-    UNLEARNED = "nothing learned the task: each arm ends at the majority baseline in half of its runs or more"
+    UNLEARNED = "nothing learned the task: half of the runs of each arm or more failed"
     UNTAUGHT = "plain training, as these runs were trained, ends at the majority baseline in half of its runs or more"
     COLLAPSED = "the method, at this setting, ends at the majority baseline in half of its runs or more"
     NOTHING_TO_LOSE = "what it is compared with ends at the majority baseline in half of its runs or more"
-    UNTUNED = "each setting of {about} that was tried ended at the majority baseline"
+    UNTUNED = "each setting of {about} that was tried failed"
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def compare(
     loss at 1 - ``level``.
 
     A pair is refused, in words, where fewer than 3 seeds are shared, the control is missing or hasn't learned (half of
-    its runs or more end with an error or at the majority baseline), the main metric is undefined or another one in
+    its runs or more failed or ended with an error), the main metric is undefined or another one in
     some of the runs, the rows, the weights or the versions of torch, transformers and isonb differ between the two
     runs of a seed, or the difference is the same at every seed, which then says nothing of how sure it is. (Where all
     runs are equal, the method changes nothing: that is not significant.) Runs that ended with an error have no score:
@@ -151,7 +151,7 @@ def _refusal(
                 what = "other weights" if name == "model" else "other rows" if kind == "data" else "other versions"
                 return f"{what}: {name} is {differ[0]} here and {differ[1]} in the control"
     if pair.control_failed is not None and pair.control_failed.estimate >= 0.5:
-        return "the control hasn't learned: half of its runs or more end with an error or at the majority baseline"
+        return "the control hasn't learned: half of its runs or more failed or ended with an error"
     if pair.mean and constant(np.array(list(pair.differences.values()))):
         same = f"the same at every seed: {pair.mean:+.2f} points at each of {len(seeds)}"
         return f"{same}. Seeds don't change it, so they can't say how sure it is: compare on other rows or tasks"

@@ -128,7 +128,8 @@ def cut_short(measured: Mapping[Part, Runs]) -> str:
         first, half, last = (f"{runs[when].mean():.0%}" for when in ("first", "half", "last"))
         ridge = in_points(*rows.loc[(model, arm, RIDGE), ["gain", "gain low", "gain high"]])
         texts.append(
-            f"{arm.capitalize()} of {model} keeps {width if math.isnan(kept) else int(kept)} of {width} directions. "
+            f"{arm.capitalize()} of {model} keeps {width if math.isnan(kept) else int(kept)} of {width} directions, "
+            "as the held-out accuracy of such a head on another seed chose. "
             f"{len(runs)} of {len(every)} heads still learned after the last of {runs['updates'].max():.0f} updates. "
             f"After the first pass their accuracy on held-out rows was {first}. Half-way it was {half}, "
             f"at the end {last}. A ridge head on the same vectors changes by {ridge}."

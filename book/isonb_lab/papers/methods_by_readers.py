@@ -48,7 +48,6 @@ ROUNDER = ("whitening", "CosReg", "I-STAR 1")  # M3: what makes rounder what is 
 FEWEST = 5  # seeds whose draws have an interval: of fewer there are too few different draws
 OF_THE_CONTROL = ("M1", "M2", "M4")  # which a model decides only if its plain training has learned
 PENALTY = "step.train.penalty"  # the series of a method's term of the loss
-SECOND_SCORE = "step.second.accuracy"  # held-out accuracy after each pass of the second phase
 FIRST, MOST = 5, 1.5  # seeds whose spread says whether there are enough, and the points that must show
 
 
@@ -134,12 +133,12 @@ def runs(folder: str | Path = RECORDING) -> pd.DataFrame:
     return frame
 
 
-def second_phases(series: pd.DataFrame) -> pd.DataFrame:
-    """By run: ``updates`` of its second phase, held-out accuracy at ``first``, ``half`` and ``last``, and ``cut``.
+def second_phases(series: pd.DataFrame, metric: str = "accuracy") -> pd.DataFrame:
+    """By run: ``updates`` of its second phase, held-out ``metric`` at ``first``, ``half`` and ``last``, and ``cut``.
 
-    ``cut``: it ended at its last pass while that accuracy still rose, with as many passes as a method has by default.
+    ``cut``: it ended at its last pass while that still rose, with as many passes as a method has by default.
     """
-    watched = series[series["name"] == SECOND_SCORE].sort_values("step").groupby("run_id")
+    watched = series[series["name"] == f"step.second.{metric}"].sort_values("step").groupby("run_id")
     lines = {}
     for run, scores in watched:
         values = [float(value) for value in scores["value"]]

@@ -106,7 +106,7 @@ def test_a_method_without_a_working_setting_says_nothing_there(study):
     broken = replace(study, no_setting=frozenset({("CosReg", "sentiment")}))
     first, second, *_ = broken.verdicts()
     assert [cell.outcome for cell in first.cells] == [NO_SETTING, "not testable"]
-    assert first.cells[0].explanation == "each setting of CosReg that was tried ended at the majority baseline"
+    assert first.cells[0].explanation == "each setting of CosReg that was tried failed"
     assert (first.outcome, second.outcome) == ("not testable", "contradicted")
 
 
