@@ -38,6 +38,10 @@ CUT = """() => [...document.querySelectorAll(
     '.isonb-table, .isonb-vega, article pre, .pst-scrollable-table-container, mjx-container[display="true"]')]
   .filter(node => node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).overflowX === 'visible')
   .map(node => node.textContent.slice(0, 40))"""
+PALE = r"""() => [...document.querySelectorAll('article *')].filter(node => {
+  const [red, green, blue, alpha = 1] = getComputedStyle(node).backgroundColor.match(/[\d.]+/g).map(Number);
+  return node.offsetWidth > 60 && alpha > 0.5 && Math.min(red, green, blue) > 128;
+}).map(node => node.outerHTML.slice(0, 100))"""
 TICKS = "svg => [...svg.querySelectorAll('.role-axis-label text')].map(label => label.textContent)"
 UNEVEN = """chart => {
   const titles = [...chart.querySelectorAll('svg .role-title-text text')].filter(title => title.textContent.trim());
@@ -107,6 +111,7 @@ def test_sliders_change_the_picture_and_survive_the_dark(visit):
         assert picture.evaluate(TICKS) == ticks, f"slider {number} moves the axes"
     use_theme(visit.page, "dark")
     assert [slider.input_value() for slider in sliders] == values, "the redraw for dark mode forgot a slider"
+    assert visit.page.evaluate(PALE) == [], "painted light on a dark page"
     assert visit.errors == []
 
 
