@@ -38,13 +38,19 @@ def chosen_layers(layers: Layers, depth: int) -> list[int]:
 
 
 def _first(state: Tensor, mask: Tensor | None) -> Tensor:
-    return state[..., 0, :]
+    if mask is None:
+        return state[..., 0, :]
+    return _at(state, mask.int().argmax(-1))  # behind padding on the left
 
 
 def _last(state: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         return state[..., -1, :]
-    place = torch.arange(mask.shape[-1], device=mask.device).where(mask, -1).argmax(-1)
+    return _at(state, torch.arange(mask.shape[-1], device=mask.device).where(mask, -1).argmax(-1))
+
+
+def _at(state: Tensor, place: Tensor) -> Tensor:
+    """The vector (..., d) at one place (...) of each sentence of a state (..., T, d)."""
     return state.gather(-2, place[..., None, None].expand(*place.shape, 1, state.shape[-1])).squeeze(-2)
 
 
@@ -69,7 +75,7 @@ _POOLS = {"cls": _first, "last": _last, "mean": _mean, "mean_after_first": _mean
 def pool(states: Sequence[Tensor], mask: Tensor | None, mode: Mode) -> Tensor:
     """Hidden states of some layers to one cloud (n, d): the points of layer after layer, in float32 for half precision.
 
-    "cls" takes the first position of each sentence, "last" its last real token (the usual choice for a decoder), "mean"
+    "cls" takes the first real token of each sentence, "last" its last one (the usual choice for a decoder), "mean"
     the mean over its real tokens, "mean_after_first" over those but the first where there are others (in a language
     model the first may outweigh them all), "tokens" every real token. ``mask`` (B, T) marks real tokens; None counts
     them all.

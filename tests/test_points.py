@@ -60,6 +60,8 @@ def test_hidden_states_that_are_none_or_of_one_layer_are_refused():
     for states in ([tokens, tokens + 1], torch.stack([tokens, tokens + 1])):
         assert_same(points_from_hidden_states(states)[0], tokens.flatten(0, 1) + 1)
         assert_same(pool(states, None, "cls"), torch.cat([tokens[:, 0], tokens[:, 0] + 1]))
+        behind = torch.arange(tokens.shape[1]).expand(tokens.shape[:2]) > 0  # padding on the left
+        assert_same(pool(states, behind, "cls"), torch.cat([tokens[:, 1], tokens[:, 1] + 1]))
 
 
 def test_label_groups_are_the_parts_of_the_cloud():

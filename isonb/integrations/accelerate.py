@@ -10,7 +10,7 @@
         log = update(accelerator, model, optimizer, batches, IStarLoss(), pooling, shrinkage_cov=cov)
     score = measure(accelerator, model, loader, IsoScore(), pooling).compute()
 
-The effective batch is grouped here, not by the Accelerator: leave its ``gradient_accumulation_steps`` at 1.
+The effective batch is grouped here, not by the Accelerator, whose ``gradient_accumulation_steps`` must be 1.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def update(
     if len(asked(penalty, **offered)) < len(offered):
         fix = "Leave it out, or pass an IStarLoss."
         fail(InputError, "the penalty must take a shrinkage_cov where one is given", type(penalty).__name__, fix)
-
+    if (steps := getattr(accelerator, "gradient_accumulation_steps", 1)) != 1:
+        fix = "Here one call is one update: leave it at 1, and pass the batches of an update together."
+        fail(InputError, "gradient_accumulation_steps of the Accelerator must be 1", steps, fix)
     if shrinkage_cov is None:
         warn_of_no_shrinkage(penalty)
     if without := [number for number, batch in enumerate(batches) if "labels" not in batch]:

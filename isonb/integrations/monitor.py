@@ -53,7 +53,7 @@ __all__ = ["COLLAPSE", "WATCHED", "Event", "Gate", "IsotropyMonitor"]
 
 
 #: The measures of the registry that are taken where none are named.
-WATCHED = ("isoscore_unbiased", "participation_ratio", "mean_cosine", "relative_spread", "largest_share")
+WATCHED = ("isoscore_unbiased", "participation_ratio_unbiased", "mean_cosine", "relative_spread", "largest_share")
 
 
 def _enough(measure: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -105,8 +105,9 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         warn: gates that warn.
         stop: gates that end the training.
         pooling: which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
+            Those of several layers are one cloud, in which the others hide one that collapses.
         module: the name of the submodule that gives the vectors, where it has no one transformer.
-        limit: at most so many points are measured, the first ones.
+        limit: at most so many points are measured, evenly spaced over those of the batch.
         path: a file that gets one line of JSON an event, from the first process.
 
     >>> monitor = IsotropyMonitor(["relative_spread"], stop=[Gate("relative_spread", low=1e-3)])
@@ -340,7 +341,14 @@ def _value(measure: Callable[[Tensor], Tensor], points: Tensor, limit: int) -> f
     try:
         devices = [points.device] if points.device.type == "cuda" else []
         with strict(), torch.random.fork_rng(devices):
-            value = float(measure(check_points(points[:limit].double())[0]))
+            value = float(measure(check_points(_spaced(points, limit).double())[0]))
     except Exception as error:  # a measure may be anybody's, and training goes on
         return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return value if math.isfinite(value) else f"the measure gives {value}"
+
+
+def _spaced(points: Tensor, limit: int) -> Tensor:
+    """At most ``limit`` of the points, evenly spaced: layers that follow one another all have theirs."""
+    if len(points) <= limit:
+        return points
+    return points[torch.arange(limit, device=points.device) * (len(points) - 1) // (limit - 1)]

@@ -70,7 +70,8 @@ class PartialWhitening(GradedTransform):
     :math:`p = 0` leaves them, :math:`p = 1` makes them round (ZCA), beyond 1 the quiet directions become the loud ones,
     and :math:`p < 0` draws the cloud towards a needle. The mean of the eigenvalues, :math:`\bar\lambda`, keeps the
     total variance at p = 1. Directions with less than d times the eps of the dtype of the largest eigenvalue have no
-    variance to scale and come out 0. ``p`` may be set again after the fit.
+    variance to scale and, unless p is 0, come out 0: of other points with n <= d fitted ones that is more than
+    rounding, and a :class:`~isonb.errors.FitWarning` says so. ``p`` may be set again after the fit.
 
     >>> import isonb, torch
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
@@ -91,12 +92,16 @@ class PartialWhitening(GradedTransform):
         values, axes = principal_axes(cov, n - 1)
         return {"values": values, "axes": axes}
 
+    def _remarks(self, n: int, d: int) -> list[str]:
+        dead = f"{d - n + 1} of {d} directions have no variance in {n} points, and come out 0 of all others."
+        return [dead] * (n <= d) + super()._remarks(n, d)
+
     def factors(self) -> Tensor:
         """What each principal direction is multiplied by (d), the loudest first."""
         values = self._learned("values")
         alive = values > len(values) * torch.finfo(values.dtype).eps * values[0]
         scaled = torch.where(alive, values / values[alive].mean(), 1.0) ** (-self.p / 2)
-        return torch.where(alive, scaled, 0.0)
+        return torch.where(alive, scaled, float(self.p == 0))
 
     def _map(self, x: Tensor) -> Tensor:
         axes = self.state["axes"]

@@ -126,6 +126,12 @@ def test_a_batch_without_labels_is_refused():
         update(None, tiny.model(), None, [{"input_ids": ROWS[0]["input_ids"]}], *CASES["I-STAR"])
 
 
+def test_an_accelerator_that_accumulates_by_itself_is_refused():
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=4)
+    with pytest.raises(InputError, match="gradient_accumulation_steps of the Accelerator must be 1; got 4"):
+        update(accelerator, None, None, [], *CASES["entropy"])
+
+
 def test_every_row_is_measured_once():
     assert_same(score(5), want_score())
 

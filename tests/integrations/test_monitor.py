@@ -73,10 +73,10 @@ def test_a_warning_names_the_step_and_the_events_are_kept(tmp_path):
     ("x", "undefined"),
     [
         (torch.randn(1, 8), set(WATCHED)),
-        (torch.linalg.qr(torch.randn(32, 32))[0][:8], {"isoscore_unbiased"}),
+        (torch.linalg.qr(torch.randn(32, 32))[0][:8], {"isoscore_unbiased", "participation_ratio_unbiased"}),
         (torch.full((6, 8), torch.nan), set(WATCHED)),
-        (torch.ones(6, 8), {"isoscore_unbiased", "participation_ratio"}),
-        (torch.zeros(6, 8), {"isoscore_unbiased", "participation_ratio", "mean_cosine"}),
+        (torch.ones(6, 8), {"isoscore_unbiased", "participation_ratio_unbiased"}),
+        (torch.zeros(6, 8), {"isoscore_unbiased", "participation_ratio_unbiased", "mean_cosine"}),
         (torch.randn(2, 3, 8), set(WATCHED)),
     ],
 )
@@ -87,6 +87,12 @@ def test_what_is_not_defined_has_a_reason_and_closes_no_gate(x, undefined):
     assert set(event.undefined) == undefined
     assert all(math.isnan(event.values[name]) and reason for name, reason in event.undefined.items())
     assert event.kind == "measured"
+
+
+def test_the_limit_takes_points_of_every_layer():
+    layers = torch.cat([torch.randn(600, 4, generator=torch.Generator().manual_seed(0)), torch.ones(600, 4)])
+    monitor = IsotropyMonitor({"equal": lambda x: (x == 1).all(1).double().mean()}, limit=512)
+    assert monitor.observe(layers, 1).values["equal"] == 0.5
 
 
 def test_a_measure_that_draws_leaves_the_random_state_as_it_was():

@@ -8,8 +8,8 @@ import torch
 from support import assert_same, uneven
 
 import isonb
-from isonb import Moments
-from isonb.errors import DegenerateError, InputError
+from isonb import Moments, ZeroMean
+from isonb.errors import DegenerateError, FitWarning, InputError
 from isonb.transforms import turns
 from isonb.transforms.base import RENAMED
 from isonb.transforms.graded import DimensionScale, PartialWhitening, Standardize
@@ -82,6 +82,11 @@ def test_directions_without_variance_come_out_zero():
     assert int((few.factors() > 0).sum()) == 4
     wide = torch.randn(20, 50, generator=torch.Generator().manual_seed(0))
     assert int((PartialWhitening().fit_moments(Moments().update(wide)).factors() > 0).sum()) == 19
+    other = uneven(7, 12)
+    few.p = 0.0
+    assert_same(few.transform(other), ZeroMean().fit(uneven(5, 12)).transform(other))
+    with pytest.warns(FitWarning, match="8 of 12 directions have no variance in 5 points, and come out 0"):
+        PartialWhitening().fit(uneven(5, 12))
     still = points()
     still[:, 2] = 0.25
     assert_same(Standardize().fit_transform(still)[:, 2], torch.zeros(60).double())
