@@ -31,7 +31,7 @@ def after(x: Tensor, topics: Sequence[str], steps: int) -> dict[str, Tensor]:
         "Shrink the longest": moved(x, lambda points: entropy(points, labels), steps),
         "I-STAR, less isotropy": moved(x, istar, steps),
         "SoftDecay": soft_decay(x),
-        "IsoLayer, in closed form": levelled(x, labels),
+        "IsoLayer, in closed form": levelled(x, labels, x),
     }
 
 
@@ -46,18 +46,22 @@ def moved(x: Tensor, penalty: Callable[[Tensor], Tensor], steps: int) -> Tensor:
     return points.detach()
 
 
-def levelled(x: Tensor, labels: Tensor) -> Tensor:
-    """Points whose directions that a least-squares head doesn't read have the mean variance of those it reads."""
+def levelled(x: Tensor, labels: Tensor, points: Tensor) -> Tensor:
+    """Points behind a layer fitted on ``x``: what a least-squares head of ``x`` doesn't read is brought to one level.
+
+    The level is the mean variance of what it reads. The head gives every point the logits that it had.
+    """
     rows = centered(x)
     head = torch.linalg.lstsq(rows, torch.nn.functional.one_hot(labels).to(x)).solution
     directions, sizes, _ = torch.linalg.svd(head, full_matrices=False)
     read = directions[:, sizes > QUIET * sizes[0]]  # the columns sum to 0: the last direction is noise
-    projected = rows @ read @ read.T
-    variances, axes = torch.linalg.eigh(torch.cov((rows - projected).T))
+    variances, axes = torch.linalg.eigh(torch.cov((rows - rows @ read @ read.T).T))
     alive = variances > QUIET * variances.max()
     level = (rows @ read).var(0).mean()
     scale = torch.where(alive, (level / variances.clamp_min(1e-30)).sqrt(), 0.0)
-    turned: Tensor = projected + (rows - projected) @ (axes * scale) @ axes.T + x.mean(0)
+    away = points - x.mean(0)
+    seen = away @ read @ read.T
+    turned: Tensor = seen + (away - seen) @ (axes * scale) @ axes.T + x.mean(0)
     return turned
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pandas as pd
+
 from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated
@@ -13,6 +15,7 @@ from isonb_lab.claims.verdicts import Prediction, Value, claim, less
 from . import arms
 
 DETAILS = {", raw": "", ", centred": "_centered"}
+BEFORE, BEHIND = "metric.end.cls.isoscore", "metric.end.second.isoscore"
 SAME_SCORE = 0.02
 
 
@@ -20,6 +23,21 @@ def arm_of(settings: Settings) -> str | None:
     """The method; IsoBN in live runs."""
     names = {"none": PLAIN, "isolayer": arms.ISOLAYER, "isobn": arms.ISOBN}
     return names.get(settings.get("method.name", "none"))
+
+
+def roundest_task(runs: pd.DataFrame) -> tuple[str, float, float]:
+    """The task with the highest mean IsoScore behind the trained layer, before the layer and behind it.
+
+    A failed run doesn't count, and no run without the layer.
+
+    >>> scores = {BEFORE: [0.1, 0.1, 0.1, 0.9], BEHIND: [0.2, 0.3, 0.9, None], "failed": [False, False, True, False]}
+    >>> roundest_task(pd.DataFrame(scores | {"suite": ["CoLA", "SST-5", "RTE", "SST-5"]}))
+    ('SST-5', 0.1, 0.3)
+    """
+    means = runs[~runs["failed"]].dropna(subset=BEHIND).groupby("suite")[[BEFORE, BEHIND]].mean()
+    best = int(means[BEHIND].argmax())
+    before, behind = means.to_numpy(float)[best].tolist()
+    return str(means.index[best]), before, behind
 
 
 def isoscore_bound(explained: Sequence[float], dim: int, slack: float = 0.0) -> float:

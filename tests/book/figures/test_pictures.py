@@ -106,6 +106,18 @@ def test_four_recipes_are_four_panels_beside_the_plain_bars():
     )
 
 
+def test_a_layer_in_closed_form_keeps_the_answers_of_points_that_it_was_not_fitted_on():
+    labels = torch.arange(40) % 2
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 30, generator=draw, dtype=torch.float64) * torch.linspace(3, 0.3, 30)
+    fitted, others = x[:40], x[40:]
+    head = torch.linalg.lstsq(fitted - fitted.mean(0), torch.nn.functional.one_hot(labels).to(x)).solution
+    behind = recipes.levelled(fitted, labels, others)
+    torch.testing.assert_close(behind @ head, others @ head)
+    inside = isonb.isoscore(recipes.levelled(fitted, labels, fitted))
+    assert isonb.isoscore(behind) < inside / 2, "the narrow directions of a sample are its noise"
+
+
 def test_each_picture_of_the_dial_has_its_rows():
     tables = the_dial.tables()
     assert the_dial.curves(tables, ["similarity", "linear head"]).to_dict()["facet"]["field"] == "reader"
