@@ -13,6 +13,7 @@ from isonb_lab.claims.verdicts import NO_SETTING
 from isonb_lab.methods import method_from
 from isonb_lab.papers import arms
 from isonb_lab.papers import head_to_head as versus
+from isonb_lab.papers.studies import load_study
 from isonb_lab.statistics.seeds import minimum_detectable
 
 SUITE, SEEDS = "sentiment (tiny)", (1, 2, 3, 4, 5)
@@ -73,6 +74,16 @@ def test_a_method_without_a_working_setting_is_no_test(study):
     assert result.loc[arms.ISOBN, ["p", "mde"]].isna().all()
     assert result.loc[arms.ISOBN, "mean"] == pytest.approx(np.mean(GAINS[arms.ISOBN]))
     assert result.loc[arms.COSREG, "p"] == pytest.approx(stats.ttest_1samp(GAINS[arms.COSREG], 0).pvalue)
+
+
+def test_two_comparisons_of_the_recorded_runs_end_the_training():
+    """They are no tests, and no sentence may count the comparisons as if they weren't there."""
+    recorded = load_study("head_to_head")
+    result = comparing.against_plain(recorded, arms.METHODS)
+    broken = result[result.outcome == NO_SETTING]
+    assert list(zip(broken.arm, broken.suite, strict=True)) == [(arms.LOWER, "CoLA"), (arms.LOWER, SUITE)]
+    assert recorded.means("score", "CoLA")[arms.LOWER] == 0.0
+    assert result.outcome.value_counts().to_dict() == {comparing.OPEN: 45, NO_SETTING: 2, comparing.ABOVE: 1}
 
 
 def test_where_nothing_learned_nothing_is_compared():
