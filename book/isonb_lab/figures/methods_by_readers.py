@@ -17,7 +17,6 @@ from isonb_lab.papers import dial
 from isonb_lab.papers import methods_by_readers as study
 from isonb_lab.papers.hypotheses import CONTRADICTED, HOLDS, OPEN
 from isonb_lab.papers.methods_by_readers import COSINE, HEAD, METHODS, PARTS, READERS, RIDGE, Part, Runs
-from isonb_lab.papers.read_where import POINT
 from isonb_lab.statistics.seeds import LEVEL
 
 SECOND = "trained head, second task"
@@ -48,17 +47,50 @@ def answer(measured: Mapping[Part, Runs], missing: str) -> str:
     outcomes = {item.name: item.outcome for item in study.answers(measured)}
     seeds = joined(f"{len(measured[part][PLAIN])} of {part.seeds} seeds of {part.model}" for part in shown)
     low = "".join(f" {model} decides nothing here: {why}." for model, why in study.unlearned(measured).items())
-    cells = study.table({part: measured[part] for part in shown})
-    cut = study.cut_runs(measured)
-    if cut and outcomes["M1"] == OPEN:
-        rest = study.deciding(cells[(cells["reader"] == HEAD) & (cells["arm"] != PLAIN)], cut)
-        ruled_out = int((rest["joint high"] < POINT).sum())
-        arms = joined(f"{arm} with {model}" for model, arm in cut)
-        low += f" Nothing is judged of {arms}, whose heads still learned when their training ended."
-        low += f" Of the {len(rest)} other cells of SST-2 {ruled_out} rule a gain of a point out."
+    cells = study.head_cells(measured, "A")
+    if (cells["excluded"] != "").any() and outcomes["M1"] == OPEN:
+        counted = cells[cells["excluded"] == ""]
+        low += f" Of {len(cells)} cells of SST-2 {int(counted['ruled_out'].sum())} rule a gain of a point out."
+        idle, unsure = ((cells["excluded"] == reason).sum() for reason in (study.DID_NOT_ACT, study.STILL_LEARNED))
+        low += f" In {idle} the method didn't act." * bool(idle)
+        low += f" In {unsure} the head still learned when its training ended: they decide nothing." * bool(unsure)
     second = f"; on the second task {SECOND_GAIN[outcomes['M2']]}" if any(p.letter == "C" for p in measured) else ""
     gain = f"{GAIN[outcomes['M1']]}{second}."
     return f"{COSINE_AND_HEAD[outcomes['M4']]} {gain} This rests on {seeds} on SST-2.{low}{waiting}"
+
+
+def losses(measured: Mapping[Part, Runs]) -> str:
+    """The significant losses of the trained head by task, and the cells whose training a method destroyed."""
+    texts = []
+    for letter, task in (("A", "SST-2"), ("C", "the second task")):
+        cells = study.head_cells(measured, letter)
+        lost = cells[(cells["excluded"] == "") & (cells["p"] <= 1 - LEVEL) & (cells["gain"] < 0)].sort_values("gain")
+        if lost.empty:
+            continue
+        named = [f"{row['arm']} with {row['model']} {_ends(row)}" for row in lost.to_dict("records")]
+        texts.append(f"Significant losses of the trained head on {task}: {'; '.join(named)}.")
+        texts += [destroyed(measured, Part(letter, row["model"]), row["arm"]) for row in lost.to_dict("records")]
+    return " ".join(filter(None, texts))
+
+
+def destroyed(measured: Mapping[Part, Runs], part: Part, arm: str) -> str:
+    """Of an arm that most runs of a part failed with: how many, and what it gives other readers after SST-2; or ""."""
+    cells = measured[part]
+    lost, seeds = study.failures(cells, arm), len(cells[arm])
+    if 2 * lost <= seeds:
+        return ""
+    plain, score = (cells[name]["score"].mean() for name in (PLAIN, arm))
+    text = f"{arm} destroyed that training with {part.model}: {lost} of {seeds} runs failed. "
+    text += f"Their mean score is {score:.3f}, and {plain:.3f} with plain training."
+    first = next(other for other in PARTS[:2] if other.model == part.model)
+    others = study.table({first: measured[first]} if first in measured else {})
+    others = others[(others["arm"] == arm) & (others["gain"] > 0) & (others["p"] <= 1 - LEVEL)]
+    gained = joined(f"{row['reader']} {_ends(row)}" for row in others.to_dict("records") if row["reader"] != RIDGE)
+    return text if gained == "none" else f"{text} After SST-2 other readers gain with it: {gained}."
+
+
+def _ends(row: Mapping[str, Any]) -> str:
+    return in_points(*(row[name] for name in ("gain", "gain low", "gain high")))
 
 
 def cut(measured: Mapping[Part, Runs]) -> str:
@@ -68,16 +100,15 @@ def cut(measured: Mapping[Part, Runs]) -> str:
 
 
 def idle(measured: Mapping[Part, Runs], score: Mapping[str, float]) -> str:
-    """Of models that no weight of I-STAR changes by a tenth of a point, for any reader: the IsoScore* that it sees."""
-    texts = []
-    for part in (part for part in PARTS[:2] if part in measured and part.model in score):
-        gains = [study.gains(measured[part], READERS[name]).filter(like="I-STAR") for name in part.readers]
-        if max(table.abs().max().max() for table in gains) < 0.1:
-            texts.append(
-                f"At none of its weights does I-STAR change what {part.model} learns: its term takes the tokens of all "
-                f"layers, and their IsoScore* is {score[part.model]:.6f}. One direction holds nearly all of their "
-                f"variance, and there the term has hardly a gradient."
-            )
+    """Of models on which I-STAR didn't act at any weight: the IsoScore* that it sees."""
+    istar = {arm for arm in METHODS if arm.startswith("I-STAR")}
+    texts = [
+        f"At none of its weights does I-STAR change what {model} learns: its term takes the tokens of all layers, and "
+        f"their IsoScore* is {score[model]:.6f}. One direction holds nearly all of their variance, and there the term "
+        f"has hardly a gradient."
+        for model in score
+        if istar <= {arm for name, arm in study.idle_arms(measured) if name == model}
+    ]
     return " ".join(texts)
 
 
@@ -103,14 +134,16 @@ def lost_cosine(measured: Mapping[Part, Runs]) -> str:
         used, kept = (of_model.loc[(arm, COSINE), "directions"] for arm in (PLAIN, best))
         texts.append(
             f"Training on SST-2 takes the cosine of {part.model} from {before:.3f} to {after:.3f} (STS-B). Of the "
-            f"methods that cost the trained head less than a point, {best} gives most back: {back}. With it the "
+            f"methods that cost the trained head less than a point, {best} gives most back: {back}, which makes "
+            f"{of_model.loc[(best, COSINE), 'score']:.3f}. With it the "
             f"trained head's score changes by {head}. What the cosine reads has a participation ratio of {used:.0f} "
             f"after plain training, and of {kept:.0f} with {best}. No hypothesis asked this."
         )
         for arm in unsure:
-            cosine = in_points(*of_model.loc[(arm, COSINE), ["gain", "gain low", "gain high"]])
+            row = of_model.loc[(arm, COSINE)]
             texts.append(
-                f"{arm.capitalize()} changes the cosine by {cosine}; what it costs the trained head isn't known."
+                f"{arm.capitalize()} changes the cosine by {_ends(row)}, which makes {row['score']:.3f}; what it costs "
+                "the trained head isn't known."
             )
     return " ".join(texts)
 
@@ -128,7 +161,7 @@ def cut_short(measured: Mapping[Part, Runs]) -> str:
         first, half, last = (f"{runs[when].mean():.0%}" for when in ("first", "half", "last"))
         ridge = in_points(*rows.loc[(model, arm, RIDGE), ["gain", "gain low", "gain high"]])
         texts.append(
-            f"{arm.capitalize()} of {model} keeps {width if math.isnan(kept) else int(kept)} of {width} directions, "
+            f"{arm.capitalize()} of {model} keeps {width if math.isnan(kept) else int(kept)} of {width} dimensions, "
             "as the held-out accuracy of such a head on another seed chose. "
             f"{len(runs)} of {len(every)} heads still learned after the last of {runs['updates'].max():.0f} updates. "
             f"After the first pass their accuracy on held-out rows was {first}. Half-way it was {half}, "
@@ -144,8 +177,11 @@ def cosine_and_head(measured: Mapping[Part, Runs]) -> Any:
         if part in measured:
             x, y = (study.gains(measured[part], READERS[name]).melt() for name in (COSINE, HEAD))
             names = {arm: f"{arm} †" for model, arm in cut if model == part.model}
-            arms = x["variable"].replace(names)
-            sides.append(x.rename(columns={"value": "x"}).assign(arm=arms, y=y["value"], suite=part.model))
+            sides.append(
+                x.rename(columns={"value": "x"}).assign(
+                    arm=x["variable"].replace(names), y=y["value"], suite=part.model
+                )[~x["variable"].isin(study.without_effect(part, measured[part]))]
+            )
     if not sides:
         return nothing_run()
     return crosses(
@@ -163,7 +199,7 @@ def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]]
     """A row a model and arm, a column a reader, and the lines above the parts, which say the setting and its seeds.
 
     ``cell``: "gain", with its interval and a star where it is significant, below the scores of plain training; or
-    "read", the minimum detectable effect and the number of directions that the reader reads.
+    "read", the minimum detectable effect and the participation ratio of what the reader reads.
     """
     every, cut = study.table(measured), study.cut_runs(measured)
     cells = {(row["part"], row["model"], row["arm"], row["reader"]): row for row in every.to_dict("records")}
@@ -189,9 +225,11 @@ def rows(measured: Mapping[Part, Runs], cell: str) -> tuple[list[dict[str, str]]
 
 def _text(row: Mapping[str, Any], cell: str) -> str:
     if cell == "read":
-        detectable = "–" if row["arm"] == PLAIN else f"{row['detectable']:.1f}"
+        detectable = "–" if row["arm"] == PLAIN or not row["acted"] else f"{row['detectable']:.1f}"
         return detectable + ("" if math.isnan(row["directions"]) else f"; {row['directions']:.0f}")
     if row["arm"] == PLAIN:
         return f"{row['score']:.3f}"
+    if not row["acted"]:
+        return study.DID_NOT_ACT
     star = "*" * (row["reader"] != RIDGE and row["p"] <= 1 - LEVEL)
     return between(row["gain"], row["gain low"], row["gain high"], 1, "+", star)

@@ -17,6 +17,7 @@ from isonb.errors import InputError, fail
 from isonb.runtime.told import between
 from isonb_lab.claims.comparing import joint_intervals
 from isonb_lab.claims.design import PLAIN, TASK_NAMES
+from isonb_lab.claims.table import failed
 from isonb_lab.data import reader_rows
 from isonb_lab.methods import SecondPhase
 from isonb_lab.runs.manifest import processor_kinds
@@ -49,12 +50,14 @@ FEWEST = 5  # seeds whose draws have an interval: of fewer there are too few dif
 OF_THE_CONTROL = ("M1", "M2", "M4")  # which a model decides only if its plain training has learned
 PENALTY = "step.train.penalty"  # the series of a method's term of the loss
 FIRST, MOST = 5, 1.5  # seeds whose spread says whether there are enough, and the points that must show
-
+UNCHANGED = 0.01  # points that no reader's score moves by where a method didn't act
+DID_NOT_ACT, STILL_LEARNED, UNTAUGHT = "didn't act", "still learned", "plain training hasn't learned"
 
 MEASURED = {  # and of the directions that it reads; part C has none
     reader: f"{column if reader != HEAD else f'metric.reader.trained_head.{TASK}'}.participation_ratio"
     for reader, column in READERS.items()
 }
+COLUMNS = ["part", "model", "reader", "arm", "score", "gain", "joint high", "p", "acted"]  # of a table without runs
 NEEDED = ["model", "pooling", "task", "arm", "kind", "seed", *READERS.values(), *MEASURED.values()]
 
 
@@ -158,9 +161,41 @@ def cut_runs(measured: Mapping[Part, Runs]) -> dict[tuple[str, str], pd.DataFram
     return {cell: rows for cell, rows in cut.items() if len(rows)}
 
 
-def deciding(rows: pd.DataFrame, cut: Collection[tuple[str, str]]) -> pd.DataFrame:
-    """The rows of a table of cells without those of :func:`cut_runs`."""
-    return rows.loc[[cell not in cut for cell in zip(rows["model"], rows["arm"], strict=True)]]
+def without_effect(part: Part, cells: Runs) -> list[str]:
+    """The arms that didn't act: the trained head scores exactly as after plain training with every seed.
+
+    Of the other readers none moves by :data:`UNCHANGED` points. Such an arm says nothing of its method.
+    """
+    changes = pd.DataFrame({reader: gains(cells, READERS[reader]).abs().max() for reader in part.readers})
+    return list(changes.index[(changes[HEAD] == 0) & (changes < UNCHANGED).all(axis=1)])
+
+
+def idle_arms(measured: Mapping[Part, Runs]) -> dict[tuple[str, str], Part]:
+    """By model and arm: those of part A :func:`without_effect`. Neither counts nor correlations have them."""
+    parts = [part for part in (SMOLLM2, MPNET) if part in measured]
+    return {(part.model, arm): part for part in parts for arm in without_effect(part, measured[part])}
+
+
+def head_cells(measured: Mapping[Part, Runs], letter: str) -> pd.DataFrame:
+    """The cells of the trained head in all parts of a letter. ``excluded``: why one decides nothing, or ""."""
+    cut, out = cut_runs(measured), unlearned(measured)
+    rows = table({part: cells for part, cells in measured.items() if part.letter == letter})
+    rows = rows[(rows["reader"] == HEAD) & (rows["arm"] != PLAIN)]
+    reasons = [
+        UNTAUGHT
+        if row["model"] in out
+        else STILL_LEARNED
+        if (row["model"], row["arm"]) in cut
+        else DID_NOT_ACT * (not row["acted"])
+        for row in rows.to_dict("records")
+    ]
+    return rows.assign(excluded=pd.Series(reasons, rows.index, dtype=str), ruled_out=rows["joint high"] < POINT)
+
+
+def failures(cells: Runs, arm: str) -> int:
+    """How many runs of an arm failed, among all runs of its part."""
+    every = pd.concat(cells.values(), ignore_index=True)
+    return int(failed(every)[every["arm"] == arm].sum())
 
 
 def score_in_training(folder: str | Path = RECORDING) -> dict[str, float]:
@@ -189,22 +224,24 @@ def table(measured: Mapping[Part, Runs]) -> pd.DataFrame:
 
     ``score``, and ``directions``: the participation ratio of the very vectors that the reader reads. ``gain`` with
     Student's interval; ``joint``: the interval that holds for all arms of a reader together (Bonferroni); ``p`` by
-    Holm's method over these; ``detectable``: the minimum detectable effect at its first step.
+    Holm's method over these; ``detectable``: the minimum detectable effect at its first step; ``acted``: not one of
+    :func:`without_effect`, which has none.
     """
     lines = []
     for part, reader in [(some, name) for some in measured for name in some.readers]:
         cells, column = measured[part], READERS[reader]
         points = {arm: list(values) for arm, values in gains(cells, column).items()}
-        tests, joint = paired_tests(points), joint_intervals(points)
+        tests, joint, idle = paired_tests(points), joint_intervals(points), without_effect(part, cells)
         for arm, rows in cells.items():
             line: dict[str, Any] = {"part": part.letter, "model": part.model, "reader": reader, "arm": arm}
             line |= {"seeds": len(rows), "score": float(rows[column].mean())}
             line |= {"directions": float(rows[MEASURED[reader]].astype(float).mean())}
             if arm != PLAIN:
                 line |= with_ends("gain", tests[arm].interval) | with_ends("joint", joint[arm])
-                line |= {"p": tests[arm].p, "detectable": tests[arm].visible}
+                line |= {"p": tests[arm].p, "detectable": tests[arm].visible if arm not in idle else None}
+            line["acted"] = arm not in idle
             lines.append(line)
-    return pd.DataFrame(lines) if lines else pd.DataFrame(columns=["part", "model", "reader", "arm", "gain"])
+    return pd.DataFrame(lines) if lines else pd.DataFrame(columns=COLUMNS)
 
 
 def setting(part: Part, measured: Mapping[Part, Runs]) -> str:
@@ -275,21 +312,29 @@ def _text(row: pd.Series[Any]) -> str:
 
 def _no_gain(rows: pd.DataFrame) -> tuple[str, str]:
     """M1 and M2: no cell of the trained head gains a point."""
+    idle, rows = int((rows["excluded"] == DID_NOT_ACT).sum()), rows[rows["excluded"] == ""]
     if rows.empty:
         return OPEN, "no model counts"
     gained = rows[(rows["p"] <= 1 - LEVEL) & (rows["gain"] >= POINT)]
-    ruled_out, planned = int((rows["joint high"] < POINT).sum()), len(POOLING) * len(METHODS)
-    why = f"{len(gained)} of {planned} cells gain a point, {ruled_out} rule it out"
+    ruled_out, planned = int(rows["ruled_out"].sum()), len(POOLING) * len(METHODS)
+    why = f"{len(gained)} of {planned} cells gain a point, {ruled_out} rule it out{_idle_cells(idle)}"
     why += f"; the most is {_text(rows.loc[rows['gain'].idxmax()])}"
     return outcome(len(gained) > 0, ruled_out == planned), why
 
 
+def _idle_cells(idle: int) -> str:
+    return f"; in {idle} the method didn't act" if idle else ""
+
+
 def _rounder_gains(rows: pd.DataFrame) -> tuple[str, str]:
     """M3: what makes rounder what is read gains with a cosine."""
+    idle, rows = int((~rows["acted"]).sum()), rows[rows["acted"]]
+    if rows.empty:
+        return OPEN, "no method acted"
     gained = int(((rows["p"] <= 1 - LEVEL) & (rows["gain"] > 0)).sum())
     against = int(((rows["gain high"] < 0) | (rows["joint high"] < POINT)).sum())
     planned = len(POOLING) * len(ROUNDER)
-    why = f"{gained} of {planned} cells gain significantly, {against} lose or rule a point out"
+    why = f"{gained} of {planned} cells gain significantly, {against} lose or rule a point out{_idle_cells(idle)}"
     why += f"; the least is {_text(rows.loc[rows['gain'].idxmin()])}"
     return outcome(against > 0, gained == planned), why
 
@@ -345,25 +390,20 @@ def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
     """M1 to M6; ``why``: the numbers that an outcome rests on, and the setting with its seeds."""
     every, out, cut = table(measured), unlearned(measured), cut_runs(measured)
     counts = {part: cells for part, cells in measured.items() if part.model not in out}
+    idle = idle_arms(measured)
 
-    def cells(letter: str, reader: str, arms: Sequence[str] = METHODS) -> pd.DataFrame:
-        return every[(every["part"] == letter) & (every["reader"] == reader) & every["arm"].isin(arms)]
-
-    def of_head(letter: str) -> pd.DataFrame:
-        rows = deciding(cells(letter, HEAD), cut)
-        return rows[~rows["model"].isin(out.keys())]
-
-    def against_cosine() -> tuple[str, str]:
-        word, why = _correlated(correlations(counts, [HEAD], cut), 2, -1)
-        planned = _correlated(correlations(counts, [HEAD]), 2, -1)[1]
-        return word, why if planned == why else f"{why}. With all arms: {planned}"
+    def with_cosine(runs: Mapping[Part, Runs], readers: Sequence[str], sign: int, without: Any) -> tuple[str, str]:
+        (word, why), (before, planned) = (
+            _correlated(correlations(runs, readers, arms), len(POOLING) * len(readers), sign) for arms in (without, ())
+        )
+        return word, why if planned == why else f"{why}. With all arms, as planned, {before}: {planned}"
 
     judged: dict[str, tuple[str, Callable[[], tuple[str, str]]]] = {
-        "M1": ("A", lambda: _no_gain(of_head("A"))),
-        "M2": ("C", lambda: _no_gain(of_head("C"))),
-        "M3": ("A", lambda: _rounder_gains(cells("A", COSINE, ROUNDER))),
-        "M4": ("A", against_cosine),
-        "M5": ("A", lambda: _correlated(correlations(measured, [SEARCH, NEIGHBOURS]), 4, 1)),
+        "M1": ("A", lambda: _no_gain(head_cells(measured, "A"))),
+        "M2": ("C", lambda: _no_gain(head_cells(measured, "C"))),
+        "M3": ("A", lambda: _rounder_gains(rows_with(every, part="A", reader=COSINE).query("arm in @ROUNDER"))),
+        "M4": ("A", lambda: with_cosine(counts, [HEAD], -1, {*cut, *idle})),
+        "M5": ("A", lambda: with_cosine(measured, [SEARCH, NEIGHBOURS], 1, idle)),
         "M6": ("AB", lambda: _more_with_first_token(with_first_token(measured))),
     }
     results = []

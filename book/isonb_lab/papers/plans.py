@@ -42,10 +42,22 @@ PLACES = {"english_sentiment": "sentiment (tiny)", "sst2": "SST-2 (tiny)"}
 DOSES = ("D1", "D2", "D3", "D4", "D5")
 RELEASED = ("I1", "I2", "I3", "I4")
 
+# What was known of a hypothesis when its runs were judged, as its plan and the ledger tell; what isn't here was blind.
+BLIND, REPEAT, CHANGED = "blind", "repeat", "rule changed after"
+KNOWN: Mapping[str, Mapping[str, str]] = {
+    "evidence_plan": dict.fromkeys((*DOSES, "H1", "H2", "claim"), CHANGED),
+    "dial_plan": dict.fromkeys(("H1", "H2", "H3", "H5", "H7", "H8", "H9"), REPEAT)
+    | dict.fromkeys(("H4", "H6"), CHANGED),
+    "read_where_plan": dict.fromkeys(("W1", "W2", "F1"), REPEAT),
+    "own_cells_plan": {"claim": CHANGED},
+    "deployed_plan": dict.fromkeys(("E1", "E2", "E3", "E4", "E5", "E8"), REPEAT) | dict.fromkeys(("E6", "E7"), CHANGED),
+    "real_models_plan": dict.fromkeys(("M1", "M2", "M3", "M4", "M5"), CHANGED),
+}
+
 
 @dataclass(frozen=True)
 class Answer:
-    """``status``: of :data:`STATUSES`; ``why``: the outcome, or why there is none.
+    """``status``: of :data:`STATUSES`; ``why``: the outcome, or why there is none; ``known``: before it was judged.
 
     A claim is answered "in part" where runs decide it and others that are planned for it have no record.
     """
@@ -55,6 +67,11 @@ class Answer:
     asks: str
     status: str
     why: str
+
+    @property
+    def known(self) -> str:
+        """What was known before it was judged: seen on fewer texts or seeds, or a rule changed with its runs known."""
+        return KNOWN[self.plan].get(self.hypothesis.split()[0], BLIND)
 
 
 def text_of(plan: str) -> str:

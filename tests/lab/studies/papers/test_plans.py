@@ -24,6 +24,21 @@ def test_every_row_of_a_plans_tables_is_a_hypothesis():
         assert numbers <= claims, plan
 
 
+def test_what_was_known_before_is_told_of_every_answer(verdicts):
+    """A plan that says so has no blind hypothesis; each name of the list is one of the plan."""
+    for plan, known in plans.KNOWN.items():
+        assert set(known) <= {name.split()[0] for name in plans.hypotheses(plan)}
+    rows = plans.answers(verdicts)
+    assert {row.known for row in rows} == {plans.BLIND, plans.REPEAT, plans.CHANGED}
+    silent = {plan for plan in plans.PLANS if "none of the hypotheses is blind" in plans.text_of(plan)}
+    assert silent == {"dial_plan"}
+    assert not [row for row in rows if row.plan in silent and row.known == plans.BLIND]
+    blind = {row.hypothesis for row in rows if row.known == plans.BLIND and row.status == plans.ANSWERED}
+    assert {"M6", "F2"} <= blind <= {"R1", "R2", "R3", "R4", "F2", "H3", "M6"}
+    of = {(row.plan, row.hypothesis): row.known for row in rows}
+    assert (of["dial_plan", "H6"], of["real_models_plan", "M5"]) == (plans.CHANGED,) * 2
+
+
 def test_each_has_an_answer_or_a_reason(verdicts):
     rows = plans.answers(verdicts)
     assert {(row.plan, row.hypothesis) for row in rows} == {(p, h) for p in plans.PLANS for h in plans.hypotheses(p)}
