@@ -148,6 +148,15 @@ def in_points(mean: float, low: float, high: float) -> str:
     return "–" if math.isnan(mean) else between(mean, low, high, 1, "+", " points")
 
 
+def differing(most: float) -> str:
+    """What two computations do whose largest difference is this.
+
+    >>> differing(3.1e-16), differing(0.0)
+    ('differ by at most 3e-16', 'are the same')
+    """
+    return f"differ by at most {most:.1g}" if most else "are the same"
+
+
 def p_words(p: float) -> str:
     """A p-value with three digits; none is shown as 0.
 
