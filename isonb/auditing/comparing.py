@@ -13,7 +13,17 @@ from isonb.auditing.asking import named
 from isonb.auditing.choosing import OF_MODELS, Encoding
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import Finding, copies
-from isonb.auditing.measured import AUDITED, GROUPS, LISTED, groups_of, jackknife, of_parts, quantiles
+from isonb.auditing.measured import (
+    AUDITED,
+    GROUPS,
+    LISTED,
+    groups_of,
+    is_steady,
+    jackknife,
+    of_parts,
+    parts_of,
+    quantiles,
+)
 from isonb.auditing.models import encoded, text_count
 from isonb.auditing.reading import matrix
 from isonb.auditing.rows import CHUNK, NAMED, numbers, rows_of, usable
@@ -180,12 +190,18 @@ def _overlap(x: Tensor, y: Tensor, group: Tensor) -> tuple[float, float, float]:
 def _differences(x: Tensor, y: Tensor, group: Tensor) -> Iterator[Difference]:
     near = [Neighbours(item, min(LISTED, len(item) - 1)) for item in (x, y)]
     copied = copies(near[0]) | copies(near[1])
-    parts = [group >= 0, *(group != g for g in range(GROUPS))]
-    first, second = (of_parts(item.x, parts, AUDITED, item, copied) for item in near)
+    first, second = (of_parts(item.x, parts_of(group), AUDITED, item, copied) for item in near)
     for name in (name for name in first if name in second):
-        rise, *without = (new - old for old, new in zip(first[name], second[name], strict=True))
+        rise, *without, _ = (new - old for old, new in zip(first[name], second[name], strict=True))
         half, title = jackknife(without), MEASURES[name].title
-        yield Difference(name, title, first[name][0], second[name][0], rise, rise - half, rise + half)
+        steady = all(_is_steady(name, *values) for values in (first[name], second[name]))
+        yield Difference(name, title, first[name][0], second[name][0], rise, rise - half, rise + half, steady)
+
+
+def _is_steady(name: str, value: float, *others: float) -> bool:
+    *without, fewer = others
+    half = jackknife(without)
+    return is_steady(name, value - half, value + half, fewer)
 
 
 def _findings(

@@ -28,7 +28,8 @@ MOST = 2048  # dimensions up to which a rotation is looked for
 class Difference:
     """A measure of both clouds, by its name in the registry and its title; ``rise``: second less first.
 
-    ``low`` and ``high``: the 95% interval of the rise.
+    ``low`` and ``high``: the 95% interval of the rise. ``steady``: as of a reading of an audit, in both; what isn't is
+    withheld.
     """
 
     measure: str
@@ -38,6 +39,7 @@ class Difference:
     rise: float
     low: float
     high: float
+    steady: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,11 +69,15 @@ class Comparison(FindingsReport):
     cka_floor: tuple[float, float] = (math.nan, math.nan)
     read: tuple[str, str] = ("", "")
 
-    def values(self) -> dict[str, float]:
-        """Every number by its name: "row cosine 0.01", "CKA", "CKA, debiased", ``overlap@10``, "rise of IsoScore"."""
-        numbers = {f"row cosine {share}": value for share, value in self.cosines.items()}
+    def values(self) -> dict[str, float | None]:
+        """Every number by its name: "row cosine 0.01", "CKA", "CKA, debiased", ``overlap@10``, "rise of IsoScore".
+
+        What is withheld is None and breaks its rule.
+        """
+        numbers: dict[str, float | None] = {f"row cosine {share}": value for share, value in self.cosines.items()}
         numbers |= {"CKA": self.cka, "CKA, debiased": self.cka_debiased, f"overlap@{K}": self.overlap[0]}
-        return numbers | {f"rise of {key}": item.rise for item in self.differences for key in (item.name, item.measure)}
+        both = [(key, item) for item in self.differences for key in (item.name, item.measure)]
+        return numbers | {f"rise of {key}": item.rise if item.steady else None for key, item in both}
 
     def _heads(self) -> tuple[str, str]:
         d = f"{self.d} dimensions in both" if self.d == self.d_second else f"{self.d} and {self.d_second} dimensions"
@@ -99,6 +105,8 @@ class Comparison(FindingsReport):
 
 
 def _cells(item: Difference) -> list[str]:
+    if not item.steady:
+        return [item.name, *["unsure"] * 3]
     return [item.name, f"{item.first:.3f}", f"{item.second:.3f}", between(item.rise, item.low, item.high, 3, "+")]
 
 

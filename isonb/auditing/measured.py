@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isonb.auditing.unrelated import pair_cosines, random_pairs
+from isonb.auditing.unrelated import PAIRS, pair_cosines, random_pairs, unrelated_pairs
 from isonb.checks import is_number
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.isoscore import unbiased_ratio
@@ -50,8 +50,8 @@ class Reading:
 
     ``measure``: its name in the registry of measures, ``name``: its title there. ``gaussian``: what an isotropic
     Gaussian of as many points and dimensions reads. ``fewer``: the value of half of the rows; a measure that moves with
-    their number says less about the model. A dimension near each point (TwoNN) that moves so far says nothing: it isn't
-    ``steady``, and reports withhold it.
+    their number says less about the model. A dimension near each point (TwoNN) that moves so far says nothing, nor does
+    a measure of the spread of fewer than 2 d rows (not ``judged``): it isn't ``steady``, and reports withhold it.
     """
 
     measure: str
@@ -61,11 +61,17 @@ class Reading:
     high: float
     gaussian: float
     fewer: float
+    judged: bool = True
 
     @property
     def steady(self) -> bool:
-        """Whether half of the rows read the same, within the interval, where that is asked."""
-        return self.measure != TWO_NN or self.low <= self.fewer <= self.high
+        """Whether there are rows enough and half of them read the same, within the interval, where that is asked."""
+        return self.judged and is_steady(self.measure, self.low, self.high, self.fewer)
+
+
+def is_steady(measure: str, low: float, high: float, fewer: float) -> bool:
+    """Whether ``fewer``, the value of half of the rows, lies within the interval of all; asked of TwoNN alone."""
+    return measure != TWO_NN or low <= fewer <= high
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,8 @@ class Layer:
 @dataclass(frozen=True)
 class Match:
     """A threshold chosen at a rate of false matches on one half, and what the other half says of it.
+
+    ``cloud``: the vectors as they are or centred; of queries it says so.
 
     ``false_matches`` and ``recall`` are (share, low, high) with a 95% interval: of the half of the pairs that don't
     match (or of the queries) that weren't used for the choice, and of all pairs that match; ``recall`` is None without
@@ -97,6 +105,16 @@ class Match:
 def groups_of(n: int, draw: torch.Generator) -> Tensor:
     """The group of the jackknife that each of n rows is in."""
     return torch.randperm(n, generator=draw) % GROUPS
+
+
+def has_rows(x: Tensor, measure: str) -> bool:
+    """Whether rows (n, d) are enough for the measure, which is asked of the spread: twice as many as dimensions."""
+    return measure not in OF_SPREAD or len(x) >= 2 * x.shape[1]
+
+
+def parts_of(group: Tensor) -> list[Tensor]:
+    """Masks of what is read: all rows, all but each group, and half of them."""
+    return [group >= 0, *(group != g for g in range(GROUPS)), group < GROUPS // 2]
 
 
 def jackknife(without: list[float]) -> float:
@@ -184,12 +202,12 @@ def readings(
     copies: Tensor | None = None,
 ) -> Iterator[Reading]:
     """Each measure that is defined for these rows. ``gaussian``: points, or what they read; else :func:`of_parts`."""
-    group = groups_of(len(x), draw)
-    parts = [group >= 0, *(group != g for g in range(GROUPS)), group < GROUPS // 2]
+    parts = parts_of(groups_of(len(x), draw))
     usual = shape_of(gaussian, names) if isinstance(gaussian, Tensor) else gaussian
     for name, (value, *without, fewer) in of_parts(x, parts, names, near, copies).items():
         half = jackknife(without)
-        yield Reading(name, MEASURES[name].title, value, value - half, value + half, usual[name], fewer)
+        judged = has_rows(x, name)
+        yield Reading(name, MEASURES[name].title, value, value - half, value + half, usual[name], fewer, judged)
 
 
 def quantiles(cosines: Tensor, shares: Sequence[float] = SHARES) -> dict[str, float]:
@@ -200,11 +218,15 @@ def quantiles(cosines: Tensor, shares: Sequence[float] = SHARES) -> dict[str, fl
 
 @dataclass(frozen=True)
 class Pairs:
-    """Vectors (m, d) of the first and of the second text of labelled pairs, and the labels (m,) in float64."""
+    """Vectors (m, d) of the first and of the second text of labelled pairs, and the labels (m,) in float64.
+
+    ``group`` (m,): pairs of one group aren't independent, see :func:`groups_of_pairs`.
+    """
 
     first: Tensor
     second: Tensor
     labels: Tensor
+    group: Tensor
 
     @property
     def binary(self) -> bool:
@@ -213,11 +235,76 @@ class Pairs:
 
     def changed(self, change: Change) -> Pairs:
         """The same pairs of changed vectors."""
-        return Pairs(change(self.first), change(self.second), self.labels)
+        return replace(self, first=change(self.first), second=change(self.second))
+
+    def part(self, mask: Tensor) -> Pairs:
+        """Some of them."""
+        return Pairs(self.first[mask], self.second[mask], self.labels[mask], self.group[mask])
 
     def cosines(self, centre: Tensor | float = 0.0) -> Tensor:
         """The cosine of each pair, with ``centre`` subtracted first."""
         return (unit_rows(self.first - centre) * unit_rows(self.second - centre)).sum(-1).double()
+
+
+def groups_of_pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> Tensor:
+    """The group (m,) of each pair: pairs that share a text, or are joined by others that do, are in one.
+
+    Where such chains join more than a tenth of all pairs, pairs with the same first text are in one, as of a query.
+
+    >>> groups_of_pairs("aabcdefghijk", "xyxzqrstuvwp").tolist()
+    [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    """
+    root: dict[Hashable, Hashable] = {}
+
+    def find(text: Hashable) -> Hashable:
+        while root.setdefault(text, text) != text:
+            root[text] = text = root[root[text]]
+        return text
+
+    for one, other in zip(first, second, strict=True):
+        root[find(one)] = find(other)
+    for names in ([find(text) for text in first], first):
+        number = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        group = torch.tensor([number[name] for name in names])
+        if int(group.bincount().max()) <= max(1, len(group) / GROUPS):
+            break
+    return group
+
+
+def first_half(group: Tensor, draw: torch.Generator) -> Tensor:
+    """Masks (m,) pairs of a random half of the groups; of one group a half of its pairs."""
+    group = group.unique(return_inverse=True)[1]
+    group = group if bool(group.any()) else torch.arange(len(group))
+    n = int(group.max()) + 1
+    return torch.randperm(n, generator=draw)[group] < n / 2
+
+
+def parts_of_pairs(group: Tensor) -> list[Tensor]:
+    """Masks of pairs (m,): all, and all but each tenth of the groups; all alone where there are fewer than ten."""
+    group = group.unique(return_inverse=True)[1]
+    n = int(group.max()) + 1
+    tenth = groups_of(n, torch.Generator().manual_seed(0))[group]
+    return parts_of(tenth)[:-1] if n >= GROUPS else [tenth >= 0]
+
+
+def share_of(passed: Tensor, group: Tensor) -> tuple[float, float, float]:
+    """The share of pairs (m,) that passed, with a 95% interval: Wilson's where each pair is a group of its own.
+
+    Otherwise by a jackknife over groups; where none or all pass, Wilson's of the groups. Fewer than ten say nothing.
+
+    >>> share_of(torch.arange(40) % 4 == 0, torch.arange(40) // 20)
+    (0.25, 0.0, 1.0)
+    """
+    number = group.unique(return_inverse=True)[1]
+    share, *without = (float(passed[part].double().mean()) for part in parts_of_pairs(group))
+    if not without:
+        return share, 0.0, 1.0
+    if len(group) == int(number.max()) + 1:
+        return _wilson(passed)
+    if 0 < share < 1:
+        half = jackknife(without)
+        return share, max(0.0, share - half), min(1.0, share + half)
+    return _wilson(torch.full((int(number.max()) + 1,), bool(share)))
 
 
 def pair_score(cosines: Tensor, labels: Tensor, binary: bool) -> float:
@@ -248,36 +335,39 @@ def pair_thresholds(pairs: Pairs, x: Tensor, rate: float, draw: torch.Generator)
     if len(wrong) < least:
         invariant = f"a rate of {rate:g} needs {least} pairs labelled 0 or more"
         fail(InputError, invariant, len(wrong), "Give more such pairs, or a larger false_match_rate.")
-    chosen_on, judged_on = wrong[torch.randperm(len(wrong), generator=draw)].chunk(2)
+    choosing = first_half(pairs.group[wrong], draw)
+    chosen_on, judged_on = wrong[choosing], wrong[~choosing]
     for name, centre in _clouds(x):
         cosines = pairs.cosines(centre)
         threshold = _upper(cosines[chosen_on], rate)
-        passed = _wilson(cosines[judged_on] > threshold)
-        recall = _wilson(cosines[right] > threshold)
+        passed = share_of(cosines[judged_on] > threshold, pairs.group[judged_on])
+        recall = share_of(cosines[right] > threshold, pairs.group[right])
         yield Match(name, rate, threshold, _percentile(threshold, x - centre, draw), passed, recall)
 
 
 def query_thresholds(queries: Tensor, x: Tensor, rate: float, draw: torch.Generator) -> Iterator[Match]:
-    """Of queries without labels: the cosine that a share ``rate`` of all pairs of a query and a row passes.
+    """Of queries without labels: the cosine that a share ``rate`` of unrelated pairs of a query and a row passes.
 
-    Nearly all such pairs have nothing to do with each other. The interval is a jackknife over groups of queries, since
-    each brings many pairs; where none has a false match it ends where the share of such queries may lie.
+    Which pairs are unrelated is told as of two rows; where it can't be told there is no threshold. Pairs of one query
+    are a group.
     """
     if len(queries) < 20:
         fail(InputError, "there must be 20 queries or more", len(queries), "Half of them judge the threshold.")
     wide = torch.promote_types(queries.dtype, x.dtype)  # they may come from a file of another type
-    queries, x = queries.to(wide), x.to(wide)
-    order = torch.randperm(len(queries), generator=draw)
-    chosen_on, judged_on = (half[:QUERIES] for half in order.chunk(2))
-    for name, centre in _clouds(x):
-        rows = unit_rows(x - centre).mT
-        threshold = _upper((unit_rows(queries[chosen_on] - centre) @ rows).flatten().double(), rate)
-        each = ((unit_rows(queries[judged_on] - centre) @ rows) > threshold).double().mean(-1)
-        group = groups_of(len(each), torch.Generator().manual_seed(0))
-        mean, half = float(each.mean()), jackknife([float(each[group != g].mean()) for g in range(GROUPS)])
-        high = mean + half if mean else _wilson(each > 0)[2]  # where no query has any
-        share = (mean, max(0.0, mean - half), min(1.0, high))
-        yield Match(name, rate, threshold, _percentile(threshold, x - centre, draw), share)
+    chosen = torch.randperm(len(queries), generator=draw)[: 2 * QUERIES]
+    both = torch.cat([queries[chosen].to(wide), x.to(wide)])
+    m = len(chosen)
+    query, row = torch.randint(m, (PAIRS,), generator=draw), m + torch.randint(len(x), (PAIRS,), generator=draw)
+    known, apart = unrelated_pairs(both, query, row, pair_cosines(both, query, row), draw)
+    if not known.certain:
+        return
+    query, row = query[apart], row[apart]
+    judging = query >= m // 2
+    for name, centre in _clouds(both[m:]):
+        cosines = pair_cosines(both - centre, query, row)
+        threshold = _upper(cosines[~judging], rate)
+        share = share_of(cosines[judging] > threshold, query[judging])
+        yield Match(f"of queries, {name}", rate, threshold, _percentile(threshold, both[m:] - centre, draw), share)
 
 
 def _clouds(x: Tensor) -> Iterator[tuple[str, Tensor]]:

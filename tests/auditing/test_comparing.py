@@ -202,3 +202,17 @@ def test_cka_of_unrelated_rows_is_beside_it_and_about_zero():
     assert f"unrelated rows have {result.cka_floor[0]:.4f} to {result.cka_floor[1]:.4f}" in " ".join(
         str(result).split()
     )
+
+
+@pytest.mark.parametrize(("noise", "steady"), [(0.3, False), (3.0, True)])
+def test_a_dimension_that_an_audit_withholds_is_withheld_here(noise, steady):
+    """Half of the rows have half of their near twins, so they read another TwoNN."""
+    draw = torch.Generator().manual_seed(0)
+    rows = torch.randn(400, 8, generator=draw)
+    cloud = torch.cat([rows, rows + noise * torch.randn(400, 8, generator=draw)])
+    (audited,) = (item for item in isonb.audit(cloud).readings if item.measure == "two_nn")
+    result = isonb.compare(cloud, 2 * cloud)
+    (difference,) = (item for item in result.differences if item.measure == "two_nn")
+    assert audited.steady == difference.steady == steady
+    assert (result.values()["rise of two_nn"] is None) is not steady
+    assert bool(re.search(r"TwoNN dimension +unsure +unsure +unsure", str(result))) is not steady
