@@ -11,6 +11,7 @@ import pandas as pd
 from isonb_lab.pages import dash
 from isonb_lab.pages.evidence import with_interval
 from isonb_lab.papers import dial as plan
+from isonb_lab.papers.dial_sets import over_learned
 from isonb_lab.papers.hypotheses import rows_with
 
 KINDS_OF_MODEL = {
@@ -115,12 +116,14 @@ def at(scores: pd.DataFrame, reader: str, turn: str, strength: float, of: str = 
     return row(scores, reader, turn=turn, strength=strength, set=of, **where)
 
 
-def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]]) -> list[dict[str, str]]:
-    """What to do with some layers of some encoders, one row a reader; gains are over the mean-pooled vectors.
+def gains_by_layer(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]]) -> list[dict[str, str]]:
+    """What p = 0.75 gives to some layers of some encoders, one row a reader, over the mean-pooled vectors as they are.
 
     Not for retrieval: its fit held the questions that it was tried on, and its texts were cut. Of vectors without the
-    first token the difference to those with it has no recorded interval, so it advises nothing.
+    first token the difference to those with it has no recorded interval.
     """
+    place = {"turn": "whitening", "strength": plan.PART_PLACE, "fit": "own", "pool": "mean"}
+    of_sets = over_learned(rows_with(scores, **place)).set_index(["encoder", "layer", "reader"])
     output = []
     for encoder, layer in ((encoder, layer) for encoder, some in layers.items() for layer in some):
         for reader in ("similarity", "threshold", "neighbours", "linear head"):
@@ -129,24 +132,18 @@ def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]]) -> list[di
                 at(scores, reader, "whitening", plan.PART_PLACE, encoder=encoder, layer=layer, pool=pool)
                 for pool in plan.POOLS
             )
-            apart = f"{without['score'] - raw['score']:+z.3f}"
+            cell = (encoder, layer, reader)
+            learned = of_sets.loc[cell] if cell in of_sets.index else None
             output.append(
                 {
                     "model": f"{KINDS_OF_MODEL[encoder]} ({encoder}), layer {layer}",
                     "reader": reader,
-                    "what to do": _to_do(gained),
                     f"p = {plan.PART_PLACE}": interval(gained),
-                    f"without the first token, p = {plan.PART_PLACE}": apart,
+                    "over learned sets": "" if learned is None else f"{interval(learned)}, {learned['sets']}",
+                    f"without the first token, p = {plan.PART_PLACE}": f"{without['score'] - raw['score']:+z.3f}",
                 }
             )
     return output
-
-
-def _to_do(gained: pd.Series[Any]) -> str:
-    """What the gain of one turn advises."""
-    if gained["gain_low"] > 0:
-        return f"turn, p = {plan.PART_PLACE}"
-    return "leave it" if gained["gain_high"] < 0 else "no clear gain: leave it"
 
 
 def tables() -> dict[str, pd.DataFrame]:

@@ -26,9 +26,14 @@ FITS = {"unread": "unread texts", "searched": "searched paragraphs", "wikipedia"
 READ_TOKENS, READ_TEXTS = 2_919_710, 89_215
 
 
+def read_sets(folder: Path = FOLDER) -> pd.DataFrame:
+    """The recorded scores of every set, and of the mean over the sets of each reader."""
+    return pd.read_parquet(folder / "scores.parquet")
+
+
 def read(folder: Path = FOLDER) -> pd.DataFrame:
     """The recorded scores, of the mean over the sets of each reader."""
-    table = pd.read_parquet(folder / "scores.parquet")
+    table = read_sets(folder)
     return table[table["set"] == "all"].reset_index(drop=True)
 
 
@@ -38,7 +43,9 @@ def _at(scores: pd.DataFrame, **values: object) -> pd.DataFrame:
 
 
 def text(row: pd.Series) -> str:
-    """A gain with its interval."""
+    """A gain with its interval; of raw vectors it is 0 by construction, which the words say."""
+    if row["turn"] == "raw":
+        return "0, raw was chosen"
     return between(row["gain"], row["gain_low"], row["gain_high"], 4, "+")
 
 
@@ -104,18 +111,25 @@ def _whole(scores: pd.DataFrame) -> bool:
     return set(LAYERS) <= set(scores["encoder"])
 
 
+def _chose_raw(rows: pd.DataFrame) -> str:
+    """How many of the cells are raw vectors, whose gain is 0 by construction."""
+    raw = int((rows["turn"] == "raw").sum())
+    return f"; {raw} chose raw, a gain of 0 by construction" if raw else ""
+
+
 def _head(scores: pd.DataFrame) -> Judged:
     rows = chosen(scores, "linear head")
     outside = (rows["gain_low"] > POINT) | (rows["gain_high"] < -POINT)
     inside = (rows["gain_low"] >= -POINT) & (rows["gain_high"] <= POINT)
     numbers = f"{int(inside.sum())} of {len(rows)} cells lie within a point, {int(outside.sum())} outside"
+    numbers += _chose_raw(rows)
     return bool(outside.any()), bool(inside.all()) and _whole(scores), numbers
 
 
 def _never_loses(scores: pd.DataFrame) -> Judged:
     rows = chosen(scores)
     lost = rows[rows["gain_high"] < 0]
-    numbers = f"{len(lost)} of {len(rows)} cells lose"
+    numbers = f"{len(lost)} of {len(rows)} cells lose{_chose_raw(rows)}"
     if len(lost):
         worst = lost.loc[lost["gain"].idxmin()]
         numbers += f", most {worst['encoder']}, {worst['reader']}: {text(worst)}"

@@ -163,16 +163,16 @@ def _other_text(tables: Tables) -> Judged:
     return bool((shares < 0.5).any()), bool((shares >= 0.5).all()), _shares(shares.to_dict())
 
 
-HYPOTHESES: dict[str, tuple[str, Callable[[Tables], Judged]]] = {
-    "H1": ("similarity gains on each middle layer", _best_gains("similarity", 0)),
-    "H2": ("its best place lies between as it is and round", _place_is_inside),
-    "H3": ("beyond round it loses", _over_rotation),
-    "H4": ("an encoder trained for the cosine is at its best place", _trained_for_the_cosine),
-    "H5": ("neighbours gain on the middle layers", _best_gains("neighbours", 1)),
-    "H6": ("a linear head gains nothing and loses when round", _linear_head),
-    "H7": ("more than half of the gain is the first token's", _first_token),
-    "H8": ("retrieval gains as similarity does", _best_gains("retrieval", 0)),
-    "H9": ("a fit on other text keeps half of the gain", _other_text),
+HYPOTHESES: dict[str, Callable[[Tables], Judged]] = {
+    "H1": _best_gains("similarity", 0),
+    "H2": _place_is_inside,
+    "H3": _over_rotation,
+    "H4": _trained_for_the_cosine,
+    "H5": _best_gains("neighbours", 1),
+    "H6": _linear_head,
+    "H7": _first_token,
+    "H8": _best_gains("retrieval", 0),
+    "H9": _other_text,
 }
 
 
@@ -181,5 +181,4 @@ def judge(tables: Tables) -> list[Answer]:
 
     ``tables``: scores, best and parts.
     """
-    rules = {name: rule for name, (_, rule) in HYPOTHESES.items()}
-    return answers_by(rules, tables, "as expected")
+    return answers_by(HYPOTHESES, tables, "as expected")
