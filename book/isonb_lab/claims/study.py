@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from isonb_lab.claims import verdicts
 from isonb_lab.claims.design import PLAIN, Design
 from isonb_lab.claims.table import PlannedCell, at_baseline, lead, long_tables, plan_of, settings_of_rows
 from isonb_lab.claims.treated_runs import Treated, setting_in_words, settings_by_run, trained_alike, treated_runs
+from isonb_lab.claims.treatment import canonical
 from isonb_lab.claims.verdicts import (
     JudgedCell,
     Judgement,
@@ -342,9 +343,9 @@ class Study:
         return JudgedCell(cell, verdicts.NOT_TESTABLE, why) if why else None
 
     def _untaught(self, prediction: Prediction, cells: Sequence[str]) -> dict[str, Reason]:
-        """By cell why a prediction with a treatment decides nothing there: its runs, those that they are compared with,
-        or plain ones that were trained alike, ended at the majority baseline in half of their number or more. Runs of
-        another recipe may have learned.
+        """By cell why a prediction with a treatment decides nothing there: its runs at each setting, those that they
+        are compared with, or plain ones that were trained alike, ended at the majority baseline in half of their number
+        or more. Runs of another recipe may have learned.
         """
         treatment, evidence = prediction.treatment, prediction.evidence
         if treatment is None:
@@ -357,12 +358,16 @@ class Study:
             base: list[str] = []
             if name := next((name for name in pairs if f"{cell},".startswith(f"{name},")), ""):
                 treated, base = map(list, zip(*pairs[name], strict=True))
-            plain = trained_alike(here, treatment)
-            for reason, ids in ((Reason.UNTAUGHT, plain), (Reason.COLLAPSED, treated), (Reason.NOTHING_TO_LOSE, base)):
-                ended = [self._at_baseline[run] for run in ids if run]  # "" where there is no base
-                if ended and fmean(ended) >= 0.5:
-                    found[cell] = reason
-                    break
+            settings: dict[tuple[str, ...], list[str]] = {}
+            for run in treated:
+                varied = tuple(canonical(self.settings[run].get(column)) for column in treatment.varied)
+                settings.setdefault(varied, []).append(run)
+            if self.collapsed(trained_alike(here, treatment)):
+                found[cell] = Reason.UNTAUGHT
+            elif settings and all(map(self.collapsed, settings.values())):
+                found[cell] = Reason.COLLAPSED
+            elif self.collapsed([run for run in base if run]):  # "" where there is no base
+                found[cell] = Reason.NOTHING_TO_LOSE
         return found
 
     @cached_property
@@ -373,8 +378,12 @@ class Study:
             suites.setdefault(suite, {})[run] = self.settings[run]
         return suites
 
+    def collapsed(self, runs: Collection[str]) -> bool:
+        """Whether half or more of some runs ended at the majority baseline; of none, no."""
+        return len(runs) > 0 and fmean(self.at_baseline[run] for run in runs) >= 0.5
+
     @cached_property
-    def _at_baseline(self) -> dict[str, bool]:
+    def at_baseline(self) -> dict[str, bool]:
         """By run id whether a run ended at the majority baseline."""
         return dict(zip(self.settings, at_baseline(self.runs), strict=True))
 

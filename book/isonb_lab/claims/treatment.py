@@ -29,12 +29,14 @@ class Treatment:
         settings: by column the values that the paper has: ``{"method.weight": (-5, -3, -1), "head": ("linear",)}``.
             What the paper leaves open isn't among them.
         by_model: more values by encoder and column, where a value means another thing in each: its last layer, say.
+        by_cell: the values by encoder and task, in place of ``settings``, where the paper chose some for each.
     """
 
     method: str
     tasks: tuple[str, ...]
     settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
     by_model: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict, hash=False)
+    by_cell: Mapping[tuple[str, str], Mapping[str, tuple[Any, ...]]] = field(default_factory=dict, hash=False)
 
     def differences(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a run that aren't the paper's, by column; the task aside.
@@ -43,10 +45,11 @@ class Treatment:
         >>> istar.differences({"task": "sst5", "method.name": "istar", "method.weight": -0.1})
         {'method.weight': -0.1}
         """
-        more = self.by_model.get(str(settings.get("model")), {})
+        model, task = str(settings.get("model")), str(settings.get("task"))
+        more = self.by_model.get(model, {})
         allowed = {
             column: {canonical(value) for value in (*values, *more.get(column, ()))}
-            for column, values in self.settings.items()
+            for column, values in {**self.settings, **self.by_cell.get((model, task), {})}.items()
         }
         return {
             column: settings.get(column) for column in allowed if canonical(settings.get(column)) not in allowed[column]

@@ -183,6 +183,9 @@ class Prediction:
         arms: the arms whose runs are compared; a cell where one of them has no working setting says nothing.
         needs: what it would take to decide it, where more runs of the same settings wouldn't.
         expected_effect: of "greater" and "less", what the claim is about: an interval without room for it contradicts.
+            At the claim's own ``treatment`` one on the claimed side supports all the same, as ``own_cells_plan.md`` has
+            it.
+        ranks: the numbers are of ranks, which have few values: the same at each seed is agreement.
         treatment: of the claim, which all runs of ``evidence`` have. None in a claim whose other predictions have one:
             the runs have another setting.
     """
@@ -200,6 +203,7 @@ class Prediction:
     arms: tuple[str, ...] = ()
     needs: str = ""
     expected_effect: float = 0.0
+    ranks: bool = False
     treatment: Treatment | None = None
 
     def __post_init__(self) -> None:
@@ -378,7 +382,7 @@ def judge_cell(prediction: Prediction, name: str, evidence: Sequence[float] | In
     values = finite([] if evidence is None else list(evidence), "values", 0)
     if len(values) < FEWEST:
         return JudgedCell(name, NOT_TESTABLE, Reason.FEW if len(values) else Reason.NO_RUNS, n=len(values))
-    if constant(values):
+    if constant(values) and not prediction.ranks:
         return JudgedCell(name, NOT_TESTABLE, Reason.SAME, f"{values[0]:.4g}", len(values))
     interval = student(values, level=LEVEL) if len(values) < MANY else bootstrap(values, level=LEVEL)
     return _placed(prediction, name, interval)
@@ -503,9 +507,11 @@ def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell
         " and ".join(f"{end + 0.0:.4g}" for end in ends if math.isfinite(end))  # a border of -0 is 0
         for ends in (prediction.claimed, prediction.tolerated)
     )
-    if interval.low > most or interval.high < least:  # or clear, but smaller than the expected effect
+    claimed = low < interval.low and interval.high < high
+    too_small = interval.low > most or interval.high < least  # or clear, but smaller than the expected effect
+    if too_small and not (claimed and prediction.treatment):
         outcome, reason, about = CONTRADICTED, Reason.OTHER, edge
-    elif low < interval.low and interval.high < high:
+    elif claimed:
         outcome, reason, about = SUPPORTED, Reason.CLAIMED, border
     elif margin and -margin <= interval.low and interval.high <= margin:
         outcome, reason, about = INCONCLUSIVE, Reason.NEGLIGIBLE, f"{margin:g}"

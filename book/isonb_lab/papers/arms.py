@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from isonb_lab.claims.design import PLAIN, Design, Settings
+from isonb_lab.claims.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import Treated
@@ -40,14 +40,35 @@ SHRINK_TASKS, SHRINK_TRAINING = ("cola", "mrpc"), {"batch_size": (64,), "epochs"
 SOFTDECAY_TASKS, ISOLAYER_TASKS = ("cola", "sst2", "sst2_joint", "mrpc", "qnli", "rte"), ("rte", "cola", "mrpc")
 
 
+ISTAR_ENCODERS = {  # by the names of its tables
+    "ALBERT": "albert/albert-base-v2",
+    "BERT": "google-bert/bert-base-cased",
+    "DistilBERT": "distilbert/distilbert-base-cased",
+}
 LAST_LAYER = {"tiny": 4, "minilm": 6}  # whose runs name a layer by its number; -1 is the last of any encoder
 
 
 def istar_at(weights: Sequence[float], tasks: Sequence[str] = GLUE, **method: Sequence[Any]) -> Treatment:
-    """I-STAR as released (padding counts) at weights of its paper, on all layers and with zeta 0.2 unless told."""
+    """I-STAR as released (padding counts) at weights of its paper, on all layers unless told.
+
+    Where no zeta is told it is 0.2, and with the paper's own encoders what its Table 2 has for each task.
+    """
     options = {"zeta": (0.2,), "layers": ("all",), "unbiased": (False,), "include_pads": (True,), **method}
     settings = {"weight": tuple(weights), **options}
-    return Treatment("istar", tuple(tasks), {f"method.{name}": tuple(values) for name, values in settings.items()})
+    named = {f"method.{name}": tuple(values) for name, values in settings.items()}
+    return Treatment("istar", tuple(tasks), named, by_cell={} if "zeta" in method else chosen_zetas())
+
+
+def chosen_zetas() -> dict[tuple[str, str], dict[str, tuple[Any, ...]]]:
+    """The zeta of I-STAR's Table 2 by encoder and task, as treatments name them.
+
+    >>> chosen_zetas()["google-bert/bert-base-cased", "rte"]
+    {'method.zeta': (0.8,)}
+    """
+    table = printed("istar", "Table 2", percent=False, metric="zeta")
+    tasks = {name: task for task, name in TASK_NAMES.items()}
+    cells = table[table["task"].isin(tasks)].itertuples()
+    return {(ISTAR_ENCODERS[cell.model], tasks[cell.task]): {"method.zeta": (cell.value,)} for cell in cells}
 
 
 def plain_on(tasks: Sequence[str], **settings: Sequence[Any]) -> Treatment:

@@ -196,21 +196,27 @@ def _early(study: Study, suites: Sequence[str], *, change: Callable[[Value], Cha
 def _best_of_signs(study: Study, suites: Sequence[str]) -> Evidence:
     """The score at the best negative weight less that at the best positive one, by task and seed.
 
-    The best are those of the mean score over the *other* seeds, so that no seed chooses what it is judged by. Seeds
-    count that have every weight.
+    The best are those of the mean score over the *other* seeds, so that no seed chooses what it is judged by. Cells
+    count with two weights of each sign at least, of these the weights that learned, and seeds that have all of them.
     """
     treated = Treated("score", EVERY_WEIGHT, arms.plain_on(arms.GLUE))
     cells, gains = treated.cells(study.settings), treated(study, suites)
     tables: dict[str, dict[int, dict[float, float]]] = {}
+    lost = set()
     for (name, seed), gain in gains.items():
         weight = float(study.settings[cells[name][0][0]]["method.weight"])
         cell = name.replace(f", weight {weight:g}", "")
         tables.setdefault(cell, {}).setdefault(seed, {})[weight] = gain
+        if study.collapsed([run for run, _ in cells[name]]):
+            lost.add((cell, weight))
     results = {}
     for cell, by_seed in tables.items():
-        table = pd.DataFrame(by_seed).reindex(index=map(float, EVERY_WEIGHT.settings["method.weight"]))
-        table = table.dropna(axis=1)
-        for seed in table if table.shape[1] > 1 else ():
+        table = pd.DataFrame(by_seed)
+        if min((table.index < 0).sum(), (table.index > 0).sum()) < 2:
+            continue
+        table = table[[(cell, weight) not in lost for weight in table.index]].dropna(axis=1)
+        two_signs = (table.index < 0).any() and (table.index > 0).any()
+        for seed in table if two_signs and table.shape[1] > 1 else ():
             others = table.drop(columns=seed).mean(axis=1)
             low, high = (others[others.index * sign > 0].idxmax() for sign in (-1, 1))
             results[cell, int(seed)] = float(table[seed][low] - table[seed][high])
@@ -220,7 +226,7 @@ def _best_of_signs(study: Study, suites: Sequence[str]) -> Evidence:
 def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
     """Spearman's correlation over the paper's weights and plain training, by task and training, a number a seed.
 
-    Seeds count that have every weight of theirs.
+    Weights count that learned, four of them with plain training at least, and seeds that have every one of these.
     """
     rows = dict(treated_runs(study.settings, CORRELATED))
     plain = treated_runs(study.settings, arms.plain_on(CORRELATED.tasks))
@@ -229,6 +235,8 @@ def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
     for name, some in by_regime(rows.items()).items():
         regime = training_of(rows[some[0]])
         part = runs.loc[[*some, *(run for run, settings in plain if training_of(settings) == regime)]]
+        weights = part["method.weight"].fillna(0.0)
+        part = part[[not study.collapsed(part.index[weights == weight]) for weight in weights]]
         every = part["method.weight"].fillna(0.0).nunique()
         for seed, one in part.reindex(columns=["seed", ISOTROPY, "score"]).dropna().groupby("seed"):
             if len(one) == every >= 4:
@@ -312,7 +320,11 @@ CLAIMS = (
             arms=(arms.LOWER, arms.RAISE),
         ),
         arms.treated(
-            "Spearman's correlation of IsoScore* and score over λ", CORRELATED, "less", evidence=_own_correlations
+            "Spearman's correlation of IsoScore* and score over λ",
+            CORRELATED,
+            "less",
+            ranks=True,
+            evidence=_own_correlations,
         ),
     ),
     claim(

@@ -97,7 +97,7 @@ CLAIMS = (
             arms=(SELECTED, ALL),
             **share,
         ),
-        _own_share(1, SELECTED, ALL, "at most", margin=ALIKE),
+        _own_share(1, SELECTED, ALL),
     ),
     claim(
         4,

@@ -22,6 +22,10 @@ from isonb_lab.claims.verdicts import (
     judge,
     judge_prediction,
 )
+from isonb_lab.papers.arms import istar_at
+from isonb_lab.papers.studies import DESIGNS
+from isonb_lab.runs.table import flat
+from isonb_lab.sweeps.grids import load_grid
 
 ISTAR = Treatment("istar", ("sst2", "rte"), {"method.weight": (-5, -1), "method.layers": ("all",)})
 PLAIN = Treatment("none", ("sst2", "rte"))
@@ -82,6 +86,22 @@ def test_a_last_layer_has_the_number_that_its_encoder_gives_it():
     here = istar(1, 0.75, layers=4)
     assert [last.has(here), last.has(here | {"model": "minilm"}), last.has(here | {"method.layers": -1.0})] == [1, 0, 1]
     assert last.varied == ("method.layers",)
+
+
+@pytest.mark.parametrize("paper", ["istar", "shrink_the_longest", "softdecay", "isolayer"])
+def test_the_grid_of_a_papers_size_has_the_treatments_of_its_claims(paper):
+    """By the settings that its runs will have: what is run at the paper's size is judged at the paper's setting."""
+    runs = [flat(run.config) for run in load_grid(paper, "paper")]
+    treatments = {item for claim in DESIGNS[paper].claims for item in claim.treatments}
+    assert treatments
+    assert [item for item in treatments if not any(map(item.has, runs))] == []
+
+
+def test_the_zeta_of_a_papers_encoder_is_that_of_its_task():
+    released = istar(1, 0.5, task="rte") | {"method.include_pads": True, "method.unbiased": False}
+    bert, own = released | {"model": "google-bert/bert-base-cased"}, istar_at((-1,))
+    assert [own.has(bert | {"method.zeta": zeta}) for zeta in (0.2, 0.8)] == [False, True]
+    assert own.has(released | {"method.zeta": 0.2})
 
 
 def test_a_variant_is_compared_with_the_same_method_where_all_else_is_equal():

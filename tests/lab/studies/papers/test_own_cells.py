@@ -136,6 +136,21 @@ def test_a_method_that_ends_at_chance_at_its_papers_setting_decides_nothing(tmp_
     assert [(cell.name, cell.outcome, cell.reason) for cell in gain.cells] == [("CoLA", NOT_TESTABLE, Reason.COLLAPSED)]
 
 
+@pytest.mark.parametrize(("lost", "outcome"), [((-5, -3), SUPPORTED), ((-5, -3, -1, 5), None)])
+def test_weights_that_end_at_chance_have_no_part_in_a_correlation(tmp_path, lost, outcome):
+    """Their score is the lowest, at the lowest isotropy; of fewer than four points there is no correlation."""
+
+    def chance(config):
+        method = config["method"]
+        return {"pearson": 0.0, "spearman": 0.0} if method["name"] == "istar" and method["weight"] in lost else {}
+
+    folder = published(tmp_path, chance, lambda run: (run["task"], run["schedule"]) == ("stsb", "constant"))
+    (part,) = (part for part in judged(folder, "istar", 9).predictions if part.prediction.treatment)
+    assert [cell.outcome for cell in part.cells] == [outcome] * (outcome is not None)
+    best = judged(folder, "istar", 8).predictions[-1]
+    assert [cell.name for cell in best.cells] == ["STS-B"] * (-1 not in lost), "each sign has a weight that learned"
+
+
 @pytest.mark.parametrize(("base", "of_others"), [(0.0, Reason.NOTHING_TO_LOSE), (0.5, Reason.CLAIMED)])
 def test_what_has_learned_is_asked_of_each_cell_and_of_what_it_is_compared_with(tmp_path, base, of_others):
     """Layer 3 alone ends at chance, the other layers don't; then all layers together do."""
