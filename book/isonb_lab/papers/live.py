@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isonb.errors import fail
 from isonb.measures.registry import measure_all
 from isonb.models.loading import Encoder, TokenizedSentences, hidden_states
+from isonb_lab.data.task import TaskError
 from isonb_lab.encoders.vectors import Pool, distinct, embed
 from isonb_lab.engines.finetune import prepare
 from isonb_lab.engines.second_phase import Features, SecondModel, features, fit_second
@@ -92,8 +94,14 @@ class Layered:
 
 
 def fine_tune(config: Mapping[str, Any]) -> FineTuned:
-    """Fine-tune a configuration, as in :func:`~isonb_lab.runs.settings.plan`, without a method."""
+    """Fine-tune a configuration, as in :func:`~isonb_lab.runs.settings.plan`, without a method.
+
+    Raises :class:`~isonb_lab.data.task.TaskError` for a task without classes, whose answers don't change by kind.
+    """
     run = prepare(dict(config) | {"method": "none"}, None)
+    if run.task.kind != "classification":
+        fix = "Choose one with classes: `isonb list tasks` has them."
+        fail(TaskError, "the task must be one of classification", f"{run.task.name} ({run.task.kind})", fix)
     with work_folder(None) as folder:
         train(run, folder, resumable=False, progress=False)
     run.model.requires_grad_(False)

@@ -392,18 +392,21 @@ def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
     counts = {part: cells for part, cells in measured.items() if part.model not in out}
     idle = idle_arms(measured)
 
-    def with_cosine(runs: Mapping[Part, Runs], readers: Sequence[str], sign: int, without: Any) -> tuple[str, str]:
-        (word, why), (before, planned) = (
-            _correlated(correlations(runs, readers, arms), len(POOLING) * len(readers), sign) for arms in (without, ())
+    def with_cosine(
+        runs: Mapping[Part, Runs], readers: Sequence[str], sign: int, without: Collection[tuple[str, str]] = ()
+    ) -> tuple[str, str]:
+        (word, why), (otherwise, fewer) = (
+            _correlated(correlations(runs, readers, arms), len(POOLING) * len(readers), sign)
+            for arms in (without, {*without, *idle})
         )
-        return word, why if planned == why else f"{why}. With all arms, as planned, {before}: {planned}"
+        return word, why if fewer == why else f"{why}. Exploratory, without arms that didn't act, {otherwise}: {fewer}"
 
     judged: dict[str, tuple[str, Callable[[], tuple[str, str]]]] = {
         "M1": ("A", lambda: _no_gain(head_cells(measured, "A"))),
         "M2": ("C", lambda: _no_gain(head_cells(measured, "C"))),
         "M3": ("A", lambda: _rounder_gains(rows_with(every, part="A", reader=COSINE).query("arm in @ROUNDER"))),
-        "M4": ("A", lambda: with_cosine(counts, [HEAD], -1, {*cut, *idle})),
-        "M5": ("A", lambda: with_cosine(measured, [SEARCH, NEIGHBOURS], 1, idle)),
+        "M4": ("A", lambda: with_cosine(counts, [HEAD], -1, cut)),
+        "M5": ("A", lambda: with_cosine(measured, [SEARCH, NEIGHBOURS], 1)),
         "M6": ("AB", lambda: _more_with_first_token(with_first_token(measured))),
     }
     results = []

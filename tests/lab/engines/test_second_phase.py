@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from isonb.models.loading import load_for_training
+from isonb_lab.data.task import TaskError
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.engines import second_phase
 from isonb_lab.engines.finetune import run
@@ -65,6 +66,11 @@ LAYER = {"name": "isolayer", "epochs": 2, "batch_size": 32}
 @pytest.fixture(scope="module")
 def remaining():
     return live.fine_tune(CONFIG)
+
+
+def test_answers_that_are_no_classes_are_refused():
+    with pytest.raises(TaskError, match=r"one of classification; got english_similarity \(regression\)"):
+        live.fine_tune(CONFIG | {"task": "english_similarity"})
 
 
 def test_two_phases_by_hand_give_what_a_run_gives(remaining):

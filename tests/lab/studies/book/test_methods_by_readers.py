@@ -246,8 +246,8 @@ def with_idle(frame, arm, model):
     return results
 
 
-def test_an_arm_that_did_not_act_counts_nowhere():
-    """Neither for what rules a gain out nor for the correlations; and it has no detectable effect."""
+def test_an_arm_that_did_not_act_counts_in_no_cell():
+    """Not for what rules a gain out; beside the plan's word not for the correlations; it has no detectable effect."""
     frame = with_idle(simulated(cosines_and(of_reader(study.HEAD, by=DOWN))), "CosReg", "mpnet")
     measured = study.parts(frame)
     assert list(study.idle_arms(measured)) == [("mpnet", "CosReg")]
@@ -258,7 +258,7 @@ def test_an_arm_that_did_not_act_counts_nowhere():
     both = study.correlations(measured, [study.HEAD], study.idle_arms(measured))[study.HEAD, "mpnet"]
     rest = [study.gains(measured[study.MPNET], study.READERS[one]).drop(columns="CosReg").mean() for one in READ]
     assert both.estimate == pytest.approx(stats.spearmanr(*rest).statistic)
-    assert "With all arms, as planned, " in results["M4"].why
+    assert "Exploratory, without arms that didn't act, " in results["M4"].why
     (cell,) = study.table(measured).query("arm == 'CosReg' and model == 'mpnet' and part == 'C'").to_dict("records")
     assert (cell["acted"], np.isnan(cell["detectable"])) == (False, True)
     lines = {name: figures.rows(measured, name)[0][13 + PLACE["CosReg"]] for name in ("gain", "read")}
