@@ -12,7 +12,7 @@ import torch
 
 from isonb.auditing.choosing import OF_MODELS, Encoding, is_model
 from isonb.auditing.fixing import check_path
-from isonb.auditing.measured import Pairs
+from isonb.auditing.measured import Pairs, groups_of_pairs
 from isonb.auditing.models import audit_model
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.cells import as_numpy
@@ -71,7 +71,8 @@ def audit(
             vectors. Of a model with two sides the first texts are queries, the second ones documents. A label is 1 for
             a match and 0 for none, or a grade of three or more. Pairs score each remedy; labels 0 and 1 also give a
             threshold, chosen on one half and measured on the other.
-        queries: vectors, or texts of a model, 20 or more: they give such a threshold without labels.
+        queries: vectors, or texts of a model, 20 or more: they give such a threshold without labels, where unrelated
+            pairs of a query and a row stand out from related ones.
         false_match_rate: the share of false matches at the threshold; it needs 2 / ``false_match_rate`` pairs labelled
             0 (200 by default).
         pool: "mean", "cls" or "last"; where none is told, "last" is assumed for a decoder and "mean" for others, and
@@ -86,10 +87,10 @@ def audit(
         progress: shows a bar on a terminal.
         tokenizer: of a transformers model that comes without.
         prompt: the name of a prompt of the model, for all texts; "" for none. Without it, each side has its own.
-        fix: a .npy file that gets the vectors with what the report advises done: rows and dimensions left out, and the
-            remedy that helps on labelled pairs, or the mean subtracted where a warning asks for it. The report then
-            says before and after, on rows and pairs that weren't used for the choice or the fit; beside the file lies
-            ``.map.npz``, which does the same to queries.
+        fix: a .npy file that gets the vectors with what the report advises done: broken rows and dimensions left out
+            and, with ``pairs``, the remedy that helps on them. The report then says before and after, on rows and pairs
+            that weren't used for the choice or the fit; beside the file lies ``.map.npz``, which does the same to
+            queries. Without pairs no row is changed.
 
     There must be 20 rows or more that count, of 2 dimensions or more: otherwise :class:`~isonb.errors.ShapeError`; for
     what isn't numbers :class:`~isonb.errors.DtypeError`, for too few pairs or queries, and for an option that would
@@ -99,7 +100,7 @@ def audit(
     >>> import torch
     >>> shifted = audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
     >>> [finding.name for finding in shifted.findings], shifted.ok
-    (['shift', 'hubs'], False)
+    (['hubs', 'shift'], False)
     """
     with named("audit"):
         path = None if fix is None else check_path(fix, vectors, queries)
@@ -181,7 +182,7 @@ def _row_pairs(source: Any, pairs: tuple[Any, Any, torch.Tensor]) -> Pairs:
         got = f"{rows.min():g} to {rows.max():g}"
         fail(InputError, f"pairs must be row numbers from 0 to {source.shape[0] - 1}", got, "Count from 0.")
     sides = [rows_of(source, side.long()) for side in rows]
-    return Pairs(_finite(sides[0], "pairs"), _finite(sides[1], "pairs"), pairs[2])
+    return Pairs(_finite(sides[0], "pairs"), _finite(sides[1], "pairs"), pairs[2], groups_of_pairs(*rows.tolist()))
 
 
 def _queries(queries: Any, d: int) -> torch.Tensor:

@@ -17,13 +17,13 @@ from isonb.numerics.rows import unit_rows
 from isonb.runtime.told import counted, fine
 
 SEVERITIES = ("fault", "warning", "note")
-CENTRING = "centring"  # the name of a remedy
 K = 10  # neighbours
 PART = 1024  # rows whose cosines with all others are in memory
-# What warns is calibrated on minilm and seven sets of real texts: mean cosines of 0.03 to 0.19; rows that are hubs hold
-# up to 12% of all places among the nearest, the first of them up to 6%; IsoScore-U from 0.15; no loud dimension.
-SHIFTED, FAR = 0.1, 0.3  # mean cosine from which the common mean is worth a note, and a warning
-USED, BARELY = 0.5, 0.1  # unbiased IsoScore below which directions are hardly used
+# Where the scale starts and how round the spread is differ from encoder to encoder that work, so they are notes. What
+# warns of hubs and loud dimensions is calibrated on minilm and seven sets of real texts: rows that are hubs hold up to
+# 12% of all places among the nearest, the first of them up to 6%; no dimension is loud.
+SHIFTED, COLLAPSED = 0.1, 0.99  # mean cosine from which the common mean is worth a note, and a warning
+USED = 0.5  # unbiased IsoScore below which directions are hardly used
 SEARCH_P = 0.25  # the p of partial whitening by which search gained with every encoder of the book's dial
 PER_DIM = 5  # rows of such a fit for each dimension
 LOUD = 8.0  # times the median energy that makes a dimension an outlier
@@ -47,8 +47,7 @@ Nearest = tuple[Tensor, Tensor]  # of each row its nearest others and their cosi
 class Finding:
     """Something to know about the vectors: what was seen, and what to do.
 
-    ``rows`` and ``dims`` name the culprits, ``examples`` quotes their texts where these are known. ``remedy``: the name
-    of what would help, if that is known.
+    ``rows`` and ``dims`` name the culprits, ``examples`` quotes their texts where these are known.
     """
 
     name: str
@@ -58,7 +57,6 @@ class Finding:
     rows: tuple[int, ...] = ()
     dims: tuple[int, ...] = ()
     examples: tuple[str, ...] = ()
-    remedy: str = ""
 
 
 def strange_rows(summary: Pass, n: int, d: int) -> Iterator[Finding]:
@@ -122,15 +120,15 @@ def place(values: dict[str, float], floor: dict[str, dict[str, float]], unrelate
     if shared <= SHIFTED:
         return
     text = f"All rows share a direction: two random rows have a mean cosine of {fine(shared, 2)}"
-    centring = "Subtract the mean (isonb.ZeroMean), or"
+    severity = "warning" if shared >= COLLAPSED else "note"
+    tell = "Labelled pairs tell whether to subtract the mean: in the book's dial that often harmed a threshold."
     if unrelated.certain:
         which = "unrelated" if unrelated.related else "random"
-        raw, centred = (fine(floor[key]["0.99"], 2) for key in ("unrelated cosine", "unrelated cosine, centred"))
-        text += f", and 1% of {which} pairs pass {raw} (centred: {centred})."
-        advice = f"{centring} put the threshold above that."
+        text += f", and 1% of {which} pairs pass {fine(floor['unrelated cosine']['0.99'], 2)}."
+        advice = f"The scale starts there: put the threshold above it. {tell}"
     else:
-        text, advice = f"{text}.", f"{centring} take a threshold from labelled pairs."
-    yield Finding("shift", "warning" if shared > FAR else "note", text, advice, remedy=CENTRING)
+        text, advice = f"{text}.", f"Take a threshold from labelled pairs. {tell}"
+    yield Finding("shift", severity, text, advice)
 
 
 def spread(values: dict[str, float], d: int) -> list[Finding]:
@@ -140,7 +138,7 @@ def spread(values: dict[str, float], d: int) -> list[Finding]:
         return []
     text = f"The variance of about {values['participation_ratio_unbiased']:.0f} of {d} directions is used."
     advice = f"For search isonb.PartialWhitening(p={SEARCH_P}) of {PER_DIM} d rows may help; more of it can harm."
-    return [Finding("stretched", "warning" if used < BARELY else "note", text, advice)]
+    return [Finding("stretched", "note", text, advice)]
 
 
 def copies(near: Neighbours) -> Tensor:
@@ -225,13 +223,13 @@ def _hubs(
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
     remaining, largest_remaining = _reach(centred(), least)
     if _few(remaining, largest_remaining):
-        advice, remedy = "Centring ends it.", CENTRING
+        advice = "Look at these rows. Centring would end it; labelled pairs tell whether that helps."
     elif remaining < share / 2:
-        advice, remedy = f"Centring leaves {remaining:.0%}; look at these rows, too.", CENTRING
+        advice = f"Look at these rows. Centring would leave {remaining:.0%}; labelled pairs tell whether that helps."
     else:
-        advice, remedy = "Centring doesn't help: look at these rows, and drop what says nothing.", ""
+        advice = "Centring doesn't help: look at these rows, and drop what says nothing."
     severity = "warning" if share > HUB_SHARE or one > EVERYWHERE else "note"
-    yield Finding("hubs", severity, text, advice, rows=tuple(rows), examples=heard, remedy=remedy)
+    yield Finding("hubs", severity, text, advice, rows=tuple(rows), examples=heard)
 
 
 def _reach(counts: Tensor, least: float) -> tuple[float, float]:
@@ -280,7 +278,7 @@ def dimensions(summary: Pass) -> Iterator[Finding]:
             f"Loud: {counted(len(loud), 'dimension')} of {d:,} with {share:.0%} of all squared size ({listed(names)})."
         )
         drowns = share > DROWNS and len(loud) <= max(1, FEW * int(used.sum()))
-        advice = "Loud dimensions decide every cosine. Standardise, or remove the top directions (isonb.AllButTheTop)."
+        advice = "Loud dimensions decide every cosine. Labelled pairs tell whether all-but-the-top or whitening helps."
         severity = "warning" if drowns else "note"
         yield Finding("outlier dimensions", severity, text, advice if drowns else "", dims=names)
     still = (summary.low == summary.high).nonzero().flatten()

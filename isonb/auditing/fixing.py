@@ -1,7 +1,7 @@
-"""Do what the report advises: leave out rows and dimensions, fit a remedy; before and after on what wasn't fitted.
+"""Do what the report advises: leave out broken rows and dimensions and, with labelled pairs, fit a remedy that helps.
 
-Without labelled pairs a remedy is fitted on one half of the rows and judged on the other. With pairs one half of them
-chooses the remedy and the other half judges it. What is written is fitted on all rows.
+One half of the pairs chooses the remedy and the other half judges it; beside them stand measures of rows that nothing
+was fitted on. What is written is fitted on all rows. Without pairs no row is changed: isotropy is no score.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isonb.auditing.defects import CENTRING, Finding
-from isonb.auditing.measured import Change, Pairs, pair_score
+from isonb.auditing.defects import Finding
+from isonb.auditing.measured import Change, Pairs, first_half, pair_score
 from isonb.auditing.remedies import Remedy, candidates, gain_of
 from isonb.auditing.rows import CHUNK, RowSource, numbers
 from isonb.errors import FitWarning, InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
-from isonb.numerics.rows import unit_rows
 from isonb.runtime.files import replace, replacing
 from isonb.runtime.terminal import printable
 from isonb.runtime.told import Code, Columns, Section, counted, fixed
 from isonb.transforms.base import AffineTransform
 
 EXCLUDED = ("not finite", "zero rows")  # findings whose rows go, whatever their severity
-TREATED = (*EXCLUDED, "duplicates", "dead dimensions", "long rows")  # what is treated where it is worse than a note
+TREATED = (*EXCLUDED, "duplicates", "dead dimensions")  # what is treated where it is worse than a note
 JUDGED = ("mean_cosine", "isoscore_unbiased")
-UNIT = "each row is divided by its length"
+WITHOUT_PAIRS = "Nothing else is changed without labelled pairs."
+PAIRS = "pairs: (first, second, labels) of yours, 1 for a match, 0 for none"
 LEAST = 20  # rows, for an audit as for a fix
 
 
@@ -49,11 +49,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class Fix:
-    """What was done and written. ``steps``: in words; ``effects``: before and after, of ``judged`` ("1,000 rows").
+    """What was done and written. ``steps``: in words; ``effects`` by pairs: before and after, of ``judged``, in words.
 
     ``path``: the vectors, one row for each of the ``n`` that stayed. ``map_path``: an archive with ``rows`` and
-    ``dims``, the numbers of those that stayed, ``unit``, whether each row was first divided by its length, and
-    ``weight`` and ``bias``: y = x[dims] @ weight.T + bias.
+    ``dims``, the numbers of those that stayed, ``weight`` and ``bias``: y = x[dims] @ weight.T + bias.
     """
 
     steps: tuple[str, ...]
@@ -68,7 +67,6 @@ class Fix:
         """Python that does the same to queries."""
         return (
             f"import numpy; m = numpy.load({self.map_path!r}); q = queries[:, m['dims']]",
-            *["q = q / numpy.linalg.norm(q, axis=1, keepdims=True)"] * (UNIT in self.steps),
             "q = q @ m['weight'].T + m['bias']  # queries as the rows were treated",
         )
 
@@ -77,6 +75,8 @@ def fix_section(fix: Fix) -> Section:
     """What was fixed, before and after, and how to do the same to queries."""
     done = "; ".join(fix.steps) or "nothing is known to help, so the rows are as they were"
     message = f"{counted(fix.n, 'row')} in {printable(fix.path)}: {done}."
+    if not fix.effects:
+        return Section("What was fixed", [message, WITHOUT_PAIRS, Code(fix.code)], shown=True)
     caption = f"Before and after, on {fix.judged} that nothing was fitted on"
     rows = [[item.name, fixed(item.before), fixed(item.after)] for item in fix.effects]
     changed = Columns(caption, [f"held out: {fix.judged}", "before", "after"], rows)
@@ -85,14 +85,17 @@ def fix_section(fix: Fix) -> Section:
 
 def advises(findings: Sequence[Finding], tried: Sequence[Remedy]) -> bool:
     """Whether there is something that :func:`fix_vectors` does."""
-    centring = not any(item.gain for item in tried)  # where pairs don't say otherwise
-    bad = [item for item in findings if item.severity != "note"]
     helps = any(item.gain and item.gain[1] > 0 for item in tried)
-    return helps or any(item.name in TREATED or (centring and item.remedy == CENTRING) for item in bad)
+    return helps or any(item.name in TREATED for item in findings if item.severity != "note")
 
 
-def next_steps(origin: str, options: Sequence[str] = ()) -> tuple[str, ...]:
-    """Lines of Python that do what is advised; ``origin``: what the vectors are read from; ``options`` of the audit."""
+def next_steps(origin: str, options: Sequence[str], fix: bool) -> tuple[str, ...]:
+    """Lines of Python that do what is advised, or that ask labelled pairs what to do.
+
+    ``origin``: what the vectors are read from; ``options`` of the audit.
+    """
+    if not fix:
+        return (f"import isonb; print(isonb.audit({', '.join([origin, 'pairs=pairs', *options])}))  # {PAIRS}",)
     return (
         f'import isonb; isonb.audit({", ".join([origin, *options])}, fix="fixed.npy")  # does what is advised here',
         'print(isonb.audit("fixed.npy").headline)',
@@ -159,25 +162,22 @@ def fix_vectors(
     if len(x) < LEAST:
         fix = "Look at what makes the vectors."
         fail(ShapeError, f"{LEAST} rows or more must remain in a fix", f"{len(x)} beside the repeats", fix)
-    unit = "long rows" in warned
-
-    def taken(y: Tensor) -> Tensor:
-        return unit_rows(y[:, dims]) if unit else y[:, dims]
-
-    centring = any(item.remedy == CENTRING for item in findings if item.severity == "warning")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)  # few rows are told of by the audit itself
-        name, remedy, effects, judged = _chosen(x, pairs, taken, centring, draw)
+    taken: Change = lambda y: y[:, dims]  # noqa: E731
+    name, judged, effects, remedy = "", "", tuple[Effect, ...](), None
+    if pairs is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # few rows are told of by the audit itself
+            name, remedy, effects, judged = _chosen(x, pairs, taken, draw)
     weight, bias = torch.eye(len(dims), dtype=torch.float64), torch.zeros(len(dims), dtype=torch.float64)
     if remedy is not None:
         dense = remedy.to_dense(torch.float64)
         weight, bias = dense.weight.detach(), dense.bias.detach()
     steps = [f"{counted(len(out), 'row')} left out"] * bool(out)
     steps += [f"{counted(len(dead), 'dimension')} left out"] * bool(dead)
-    steps += [UNIT] * unit + [f"{name}, fitted on {len(x):,} rows"] * bool(name)
+    steps += [f"{name}, fitted on {len(x):,} rows"] * bool(name)
     map_file = _map_of(path)
     row_numbers = rows if names is None else torch.tensor(names)[rows]
-    book = {"rows": row_numbers, "dims": dims, "unit": torch.tensor(unit), "weight": weight, "bias": bias}
+    book = {"rows": row_numbers, "dims": dims, "weight": weight, "bias": bias}
     with replacing(path) as file:
         _write(file, source, rows, x.dtype, lambda y: taken(y) @ weight.to(y.dtype).mT + bias.to(y.dtype), len(bias))
         save(map_file, np.savez, **{name: tensor.detach().numpy() for name, tensor in book.items()})
@@ -185,41 +185,32 @@ def fix_vectors(
 
 
 def _chosen(
-    x: Tensor, pairs: Pairs | None, taken: Change, centring: bool, draw: torch.Generator
+    x: Tensor, pairs: Pairs, taken: Change, draw: torch.Generator
 ) -> tuple[str, AffineTransform | None, tuple[Effect, ...], str]:
     """The remedy, fitted on all rows, or nothing; and the effects of ``taken`` and it on what it wasn't fitted on."""
     fitting, judging = (x[half] for half in torch.randperm(len(x), generator=draw).chunk(2))
     every = taken(x)
-    name = CENTRING if centring else ""
-    tried = {item: transform for item, _, transform in candidates(every)} if name or pairs is not None else {}
-    if pairs is not None:
-        choosing, judged_pairs = _halves(pairs, draw)
-        gains = {name: gain_of(item.fit(every).transform, choosing.changed(taken)) for name, item in tried.items()}
-        best = max(gains, key=lambda item: gains[item][0])
-        name = best if gains[best][1] > 0 else ""
+    tried = {item: transform for item, _, transform in candidates(every)}
+    half = first_half(pairs.group, draw)
+    choosing, judged_pairs = pairs.part(half), pairs.part(~half)
+    gains = {name: gain_of(item.fit(every).transform, choosing.changed(taken)) for name, item in tried.items()}
+    best = max(gains, key=lambda item: gains[item][0])
+    name = best if gains[best][1] > 0 else ""
     change: Change = tried[name].fit(taken(fitting)).transform if name else _same
     after = change(taken(judging))
     effects = [
         Effect(item.title, float(item(judging)), float(item(after))) for item in map(MEASURES.__getitem__, JUDGED)
     ]
-    judged = f"{len(judging):,} rows"
     remedy = tried[name].fit(every) if name else None
-    if pairs is not None:
-        whole: Change = remedy.transform if remedy else _same
-        fixed_pairs = judged_pairs.changed(lambda y: whole(taken(y)))
-        scores = [pair_score(item.cosines(), item.labels, pairs.binary) for item in (judged_pairs, fixed_pairs)]
-        effects.append(Effect("AUC" if pairs.binary else "Spearman", *scores))
-        judged += f" and {len(judged_pairs.labels):,} pairs"
-    return name, remedy, tuple(effects), judged
+    whole: Change = remedy.transform if remedy else _same
+    fixed_pairs = judged_pairs.changed(lambda y: whole(taken(y)))
+    scores = [pair_score(item.cosines(), item.labels, pairs.binary) for item in (judged_pairs, fixed_pairs)]
+    effects.append(Effect("AUC" if pairs.binary else "Spearman", *scores))
+    return name, remedy, tuple(effects), f"{len(judging):,} rows and {len(judged_pairs.labels):,} pairs"
 
 
 def _same(x: Tensor) -> Tensor:
     return x
-
-
-def _halves(pairs: Pairs, draw: torch.Generator) -> list[Pairs]:
-    halves = torch.randperm(len(pairs.labels), generator=draw).chunk(2)
-    return [Pairs(pairs.first[half], pairs.second[half], pairs.labels[half]) for half in halves]
 
 
 def save(path: Path, write: Callable[..., None], *arrays: Any, **named: Any) -> None:

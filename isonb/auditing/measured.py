@@ -273,7 +273,7 @@ def groups_of_pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> Te
 
 def first_half(group: Tensor, draw: torch.Generator) -> Tensor:
     """Masks (m,) pairs of a random half of the groups; of one group a half of its pairs."""
-    group = group.unique(return_inverse=True)[1]
+    group = torch.unique(group, return_inverse=True)[1]
     group = group if bool(group.any()) else torch.arange(len(group))
     n = int(group.max()) + 1
     return torch.randperm(n, generator=draw)[group] < n / 2
@@ -281,7 +281,7 @@ def first_half(group: Tensor, draw: torch.Generator) -> Tensor:
 
 def parts_of_pairs(group: Tensor) -> list[Tensor]:
     """Masks of pairs (m,): all, and all but each tenth of the groups; all alone where there are fewer than ten."""
-    group = group.unique(return_inverse=True)[1]
+    group = torch.unique(group, return_inverse=True)[1]
     n = int(group.max()) + 1
     tenth = groups_of(n, torch.Generator().manual_seed(0))[group]
     return parts_of(tenth)[:-1] if n >= GROUPS else [tenth >= 0]
@@ -295,7 +295,7 @@ def share_of(passed: Tensor, group: Tensor) -> tuple[float, float, float]:
     >>> share_of(torch.arange(40) % 4 == 0, torch.arange(40) // 20)
     (0.25, 0.0, 1.0)
     """
-    number = group.unique(return_inverse=True)[1]
+    number = torch.unique(group, return_inverse=True)[1]
     share, *without = (float(passed[part].double().mean()) for part in parts_of_pairs(group))
     if not without:
         return share, 0.0, 1.0

@@ -17,8 +17,8 @@ from torch import Tensor
 from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder, SentenceEmbedder
-from isonb.auditing.fixing import next_steps, save
-from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings, shape_of
+from isonb.auditing.fixing import save
+from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, groups_of_pairs, readings, shape_of
 from isonb.auditing.report import Audit
 from isonb.auditing.rows import Read, joined, rows_of
 from isonb.auditing.sides import sides_finding
@@ -64,7 +64,9 @@ def audit_model(
         known = None if pairs is None else _pairs(store, *pairs)
         asking = None if queries is None else store.of_queries().vectors(queries, "queries")
         quote: Quote = lambda row: clipped(used[row])  # noqa: E731
-        base = audit_vectors(vectors, options, pairs=known, queries=asking, quote=quote, names=distinct)
+        base = audit_vectors(
+            vectors, options, pairs=known, queries=asking, quote=quote, origin="encoder, texts", names=distinct
+        )
         layers = () if states is None else tuple(_layers(states, draw))
         layers_note = ""
         if states is not None:
@@ -80,7 +82,6 @@ def audit_model(
         ours += sides_finding(embedder.model, how.prompt, queries is not None or pairs is not None)
     ours += first_token_findings(embedder, used)
     source = f"{text_count(every, texts)} through {embedder.name}, {embedder.description}, {base.d} dimensions"
-    again = next_steps("encoder, texts", options.as_python(pairs is not None))
     return dataclasses.replace(
         base,
         findings=worst_first([*ours, *findings]),
@@ -89,7 +90,7 @@ def audit_model(
         checks=checks,
         layers=layers,
         layers_note=layers_note,
-        next_steps=repairs(faults) if faults else again if base.next_steps else (),
+        next_steps=repairs(faults) if faults else base.next_steps,
     )
 
 
@@ -111,7 +112,8 @@ def text_count(every: Sequence[str], texts: Any) -> str:
 def _pairs(store: Store, first: Any, second: Any, labels: Tensor) -> Pairs:
     """The vectors of pairs of texts: a model with two sides takes the first ones for queries."""
     first, second = check_texts(first, "pairs"), check_texts(second, "pairs")
-    return Pairs(store.of_queries().vectors(first, "pairs"), store.vectors(second, "pairs"), labels)
+    group = groups_of_pairs(first, second)
+    return Pairs(store.of_queries().vectors(first, "pairs"), store.vectors(second, "pairs"), labels, group)
 
 
 def _layers(states: Any, draw: torch.Generator) -> Iterator[Layer]:

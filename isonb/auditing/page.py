@@ -23,7 +23,7 @@ WORDS = (
     ("95% interval", "what another sample of rows would give in 19 of 20 cases (jackknife over ten groups)"),
     ("half the rows", "the value of half as many rows; a measure that moves says less about the model"),
     ("Gaussian", "what a round cloud of as many rows and dimensions would read"),
-    ("unsure", "half the rows read something else, so no value is given"),
+    ("unsure", "half the rows read something else, or they are too few for the dimensions: no value is given"),
     ("hub", "a row that is among the ten nearest of far more rows than chance would allow"),
     ("fault, warning, note", "numbers can't be trusted; look at it before use; good to know"),
     ("percentile", "how many of 100 random pairs are less alike than the threshold"),

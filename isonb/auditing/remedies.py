@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.auditing.defects import CENTRING, SEARCH_P, SHIFTED, USED
-from isonb.auditing.measured import GROUPS, Change, Pairs, groups_of, jackknife, pair_score
+from isonb.auditing.defects import SEARCH_P, SHIFTED, USED
+from isonb.auditing.measured import GROUPS, Change, Pairs, groups_of, jackknife, pair_score, parts_of_pairs
 from isonb.auditing.unrelated import stands_out
 from isonb.errors import DegenerateError, FitWarning
 from isonb.measures.registry import MEASURES
@@ -20,6 +20,7 @@ from isonb.transforms import AllButTheTop, PartialWhitening, ZeroMean
 from isonb.transforms.base import AffineTransform
 from isonb.transforms.graded import SingularDecay
 
+CENTRING = "centring"
 MEAN_COSINE, ISOSCORE_U = MEASURES["mean_cosine"], MEASURES["isoscore_unbiased"]
 
 Numbers = tuple[tuple[str, float], ...]
@@ -128,16 +129,15 @@ def _shape_text(remedy: _Fitted, fall: float, rise: float, without: list[float])
 
 
 def gain_of(change: Change, pairs: Pairs) -> tuple[float, float, float]:
-    """How much the score of the pairs rises, by a jackknife over groups of pairs."""
+    """How much the score of the pairs rises, by a jackknife over groups of pairs; no interval of fewer than ten."""
     cosines = pairs.cosines(), pairs.changed(change).cosines()
-    group = groups_of(len(pairs.labels), torch.Generator().manual_seed(0))
 
     def rise(part: Tensor) -> float:
         old, new = (pair_score(remedy[part], pairs.labels[part], pairs.binary) for remedy in cosines)
         return new - old
 
-    value = rise(group >= 0)
-    half = jackknife([rise(group != g) for g in range(GROUPS)])
+    value, *without = map(rise, parts_of_pairs(pairs.group))
+    half = jackknife(without) if without else math.nan
     return value, value - half, value + half
 
 
@@ -148,8 +148,8 @@ def _gain_text(gain: tuple[float, float, float]) -> str:
     'harms: score -0.0031 (-0.0058 to -0.0004)'
     """
     value, low, high = gain
-    if math.isnan(high):  # a tenth of the pairs holds all of one label
-        return f"score {value:+.3f}, too few pairs of one label for an interval"
+    if math.isnan(high):  # few groups, or a tenth of them holds all of one label
+        return f"score {value:+.3f}, too few pairs of one label that share no text for an interval"
     word = "helps" if low > 0 else "harms" if high < 0 else "no clear change"
     digits = next((n for n in (3, 4, 5) if round(low, n) and round(high, n)), 3)
     return f"{word}: score {between(*gain, digits, '+')}"

@@ -59,7 +59,8 @@ class Audit(FindingsReport):
     ``n`` and ``d``: rows that count, and dimensions. ``findings``: the worst first. ``readings``: measures of the
     shape, of ``measured`` rows. ``floor``: quantiles of the cosine of two random rows, and of two unrelated ones where
     these could be told, as they are and after the mean is subtracted; ``unrelated``: what is known of the latter.
-    ``withheld``: why the shape isn't judged, or nothing. ``remedies``: what would help. ``matches``: thresholds.
+    ``withheld``: why the shape isn't judged, or nothing. ``remedies``: what would help. ``matches``: thresholds;
+    ``queries_note``: why queries give none.
     ``next_steps``: lines of Python to paste; ``commands``: the same for a terminal. ``read``: the shape, the file, the
     columns, and what was left out. Of a model there are ``source`` (texts, model and pooling), ``checks``, ``layers``,
     and ``layers_note``: how the last layer becomes the vectors.
@@ -67,7 +68,7 @@ class Audit(FindingsReport):
     >>> import isonb, torch
     >>> audit = isonb.audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
     >>> audit.n, audit.d, audit.ok, [finding.name for finding in audit.findings]
-    (500, 64, False, ['shift', 'hubs'])
+    (500, 64, False, ['hubs', 'shift'])
     """
 
     n: int
@@ -91,6 +92,7 @@ class Audit(FindingsReport):
     fixed: Fix | None = None
     unrelated: Unrelated | None = None
     histogram: tuple[tuple[float, int, int], ...] = ()
+    queries_note: str = ""
 
     @property
     def sound(self) -> bool:
@@ -107,7 +109,7 @@ class Audit(FindingsReport):
         warnings = [item.name for item in self.findings if item.severity == "warning"]
         but = f", with {counted(len(warnings), 'warning')} ({', '.join(warnings)})" if warnings else ""
         if self.matches:
-            return f"Usable{but}: {_threshold(self.matches[0])}"
+            return f"Usable{but}: {_threshold(self.matches[0], self.n)}"
         known = self.unrelated
         if known is None:
             return f"Usable{but}."
@@ -124,7 +126,7 @@ class Audit(FindingsReport):
 
         Readings by title and by name in the registry ("IsoScore-U", "isoscore_unbiased"), by layer too ("layer 3
         IsoScore"); quantiles of cosines ("random cosine 0.99", "unrelated cosine 0.99") and thresholds ("threshold as
-        they are"; with pairs and queries both, that of the queries). What is withheld is None and breaks its rule.
+        they are" of pairs, "threshold of queries, as they are"). What is withheld is None and breaks its rule.
         """
         places = [("", self.readings), *((f"layer {layer.number} ", layer.readings) for layer in self.layers)]
         both = [(place, item) for place, readings in places for item in readings]
@@ -203,10 +205,11 @@ class Audit(FindingsReport):
         note = [self.layers_note] if self.layers_note else []
         drawn = [Picture(layer_chart(self.layers))] if pictures and self.layers else []
         yield Section("The shape", [shape, *withheld, *_layers(self.layers, full), *note, *drawn])
-        if self.matches:
+        if self.matches or self.queries_note:
             caption = "Thresholds, chosen on one half and measured on the other, with 95% intervals"
             head = ["threshold", "cosine", "percentile", "false matches", "true matches"]
-            yield Section("A threshold", [Columns(caption, head, [*map(_match, self.matches)])])
+            told = [Columns(caption, head, [*map(_match, self.matches)])] if self.matches else []
+            yield Section("A threshold", [*told, *[self.queries_note] * bool(self.queries_note)])
         head = ["before → after, held out", *JUDGED.values(), ""]
         tried = [Columns("Fitted on one half, judged on the other", head, [*map(_remedy, self.remedies)], remarks=True)]
         if self.remedies or self.score:
@@ -236,10 +239,11 @@ def _reading(reading: Reading) -> list[str]:
     return [reading.name, value, interval, fixed(reading.fewer), fixed(reading.gaussian)]
 
 
-def _threshold(match: Match) -> str:
+def _threshold(match: Match, n: int) -> str:
     share = f"{match.false_matches[0]:.1%}"
     if match.recall is None:
-        return f"take the threshold {fine(match.threshold)}. {share} of all pairs of a query and a row pass it."
+        passed = f"{share} of unrelated pairs of a query and a row pass it, about {match.false_matches[0] * n:,.0f} of"
+        return f"take the threshold {fine(match.threshold)}. {passed} {n:,} rows a query."
     passed = f"{share} of the pairs that don't match pass it, and {match.recall[0]:.0%} of those that do."
     return f"take the threshold {fine(match.threshold)}. {passed}"
 
@@ -267,7 +271,8 @@ def _layers(layers: Sequence[Layer], full: bool) -> Iterator[Columns]:
         known = {reading.measure: reading for reading in layer.readings}
         usual |= {name: reading.gaussian for name, reading in known.items()}
         read = [known.get(name) for name in SHOWN]
-        cells = [between(r.value, r.low, r.high, 2 if abs(r.value) < 2 else 1) if r else "unsure" for r in read]
+        known_cells = (r if r and r.steady else None for r in read)
+        cells = [between(r.value, r.low, r.high, 2 if abs(r.value) < 2 else 1) if r else "unsure" for r in known_cells]
         rows.append([f"layer {layer.number}", *cells])
     shown_rows = [row for i, row in enumerate(rows) if i % step == 0 or i == len(rows) - 1]
     shown_rows.append(["Gaussian", *(fixed(usual[name], 2) if name in usual else "unsure" for name in SHOWN)])

@@ -27,6 +27,7 @@ SAMPLE = 5000  # rows that the shape is measured on
 RATE = 0.01  # of false matches
 WIDE = 4096  # dimensions above which no spectrum and no exact distance is computed
 MOST = 2**26  # numbers of the sample, where there are more
+NO_THRESHOLD = "Queries give none, since the rows that answer one can't be told from the others: labelled pairs would."
 DISTINCT = 100  # rows that aren't copies, from which the floor is theirs
 BINS = 60  # of the histogram of random cosines
 FLAT = ("mean_cosine", "common_mean")  # measures of rows alone
@@ -118,14 +119,19 @@ def audit_vectors(
     ]
     fixable = n - len(summary.repeats) >= LEAST and int((summary.low < summary.high).sum()) >= 2
     tried = () if wide else remedies(x, draw, pairs, shape=not withheld)
-    advised = fixable and advises(findings, tried)
+    advised = advises(findings, tried)
+    asks = pairs is None and (not floor.unrelated.certain or any(item.name == "shift" for item in findings))
+    steps = next_steps(origin, options.as_python(pairs is not None), advised) if advised or asks else ()
+    matches = _matches(x, options.false_match_rate, draw, pairs, queries)
+    none = queries is not None and not any(item.recall is None for item in matches)
     more: dict[str, Any] = {
         "remedies": tried,
-        "matches": _matches(x, options.false_match_rate, draw, pairs, queries),
+        "matches": matches,
+        "queries_note": NO_THRESHOLD if none else "",
         "score": score_text(pairs),
         "unrelated": floor.unrelated,
         "histogram": floor.histogram,
-        "next_steps": next_steps(origin, options.as_python(pairs is not None)) if advised else (),
+        "next_steps": steps if fixable else (),
     }
     if options.fix is not None:
         more["fixed"] = fix_vectors(source, x, chosen, findings, options.fix, draw, pairs, names)

@@ -61,7 +61,7 @@ def add_audit(name: str, commands: Any) -> None:
     add("--html", metavar="FILE", help="write a report that opens without a network")
     add("--json", metavar="FILE", help="write every number and finding")
     add("--rows", metavar="FILE", help="write the number of every row that a finding names, as CSV")
-    text = "write the vectors with what is advised done, and say before and after on held-out rows and pairs"
+    text = "write the vectors without broken rows and dimensions and, with --pairs, with the remedy that helps on them"
     add("--fix", metavar="FILE.npy", help=text)
     rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
     add("--fail-on", metavar="RULE", help=rule, **MANY)
@@ -122,9 +122,10 @@ def _rows(report: Any) -> Callable[[], str]:
 
 def _commands(options: argparse.Namespace, report: Any) -> tuple[str, ...]:
     """What to type next: what is advised, done; or labelled pairs, where the floor is withheld."""
+    from isonb.auditing.fixing import advises
     from isonb.auditing.vectors import AuditOptions
 
-    if not report.sound:
+    if not report.sound or not report.next_steps:
         return ()
     parts = ["isonb", "audit", options.vectors]
     making = ("name", "texts", "column", "pool", "prompt", "max_length", "work")  # all that makes the vectors
@@ -132,11 +133,9 @@ def _commands(options: argparse.Namespace, report: Any) -> tuple[str, ...]:
     for name, setting in ({name: getattr(options, name) for name in making} | chosen).items():
         if setting not in (None, "auto"):
             parts += [f"--{name.replace('_', '-')}", str(setting)]
-    if report.next_steps:
+    if advises(report.findings, report.remedies):
         pairs = ["--pairs", options.pairs] if options.pairs else []
         return shlex.join([*parts, *pairs, "--fix", "fixed.npy"]), "isonb audit fixed.npy"
-    if options.pairs or options.queries or report.unrelated is None or report.unrelated.certain:
-        return ()
     columns = "text1, text2 and label" if _of_model(options) else "row1, row2 and label"
     command = shlex.join([*parts, "--pairs", "pairs.csv"])
     return (f"{command}  # a table of yours: {columns}, 1 for a match, 0 for none",)

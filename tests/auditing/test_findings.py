@@ -121,7 +121,7 @@ def test_a_hub_stays_one_in_any_order():
 def test_the_advice_about_hubs_is_tried_first():
     """Centring ends hubs that a common direction makes; it can't end those of a centred cloud."""
     shifted = torch.randn(600, 64, generator=torch.Generator().manual_seed(0)) + 1
-    assert findings(shifted)["hubs"].advice == "Centring ends it."
+    assert findings(shifted)["hubs"].advice.startswith("Look at these rows. Centring would end it; labelled pairs")
     x = torch.nn.functional.normalize(torch.randn(600, 24, generator=torch.Generator().manual_seed(0)), dim=-1)
     sides = torch.cat([x + torch.eye(24)[0], x - torch.eye(24)[0]])
     sides[[5, 700]] = torch.stack([sides[:600].mean(0), sides[600:].mean(0)])
@@ -129,7 +129,25 @@ def test_the_advice_about_hubs_is_tried_first():
     (hubs,) = [item for item in report.findings if item.name == "hubs"]
     assert set(hubs.rows[:2]) == {5, 700}
     assert "doesn't help" in hubs.advice
-    assert not report.next_steps
+
+
+@pytest.mark.parametrize(("offset", "severity"), [(1.73, "note"), (20.0, "warning")])
+def test_a_scale_that_starts_high_is_no_warning_until_all_rows_are_nearly_one(offset, severity):
+    """Encoders that work have mean cosines up to 0.9, as E5."""
+    topics = torch.randn(400, 64, generator=torch.Generator().manual_seed(0)).repeat(5, 1)
+    noise = torch.randn(2000, 64, generator=torch.Generator().manual_seed(1))
+    report = isonb.audit(0.6 * topics + 0.8 * noise + offset)
+    assert report.values()["mean cosine"] == pytest.approx(offset**2 / (1 + offset**2), abs=0.01)
+    (shift,) = [item for item in report.findings if item.name == "shift"]
+    assert shift.severity == severity
+    assert report.ok == (severity == "note")
+
+
+def test_a_spread_that_is_not_round_is_no_warning():
+    scales = torch.tensor([1.0] * 4 + [0.02] * 60)
+    report = isonb.audit(torch.randn(2000, 64, generator=torch.Generator().manual_seed(0)) * scales)
+    (stretched,) = [item for item in report.findings if item.name == "stretched"]
+    assert stretched.severity == "note"
 
 
 def test_a_sound_encoder_on_real_texts_has_no_warning():
@@ -207,8 +225,9 @@ def test_the_next_steps_run_on_the_file_that_was_audited(case, tmp_path, monkeyp
         assert cli.main(arguments) == 0
     steps = json.loads((tmp_path / "a.json").read_text())["next_steps"]
     with redirect_stdout(io.StringIO()) as output:
-        exec("\n".join(steps), {})
-    assert output.getvalue().startswith("Usable") == bool(steps)
-    assert bool(steps) == (case != "loud")  # only labelled pairs could say whether a remedy of that helps
+        exec("\n".join(steps), {"pairs": (range(500), range(100, 600), [0, 1] * 250)})
+    assert "Usable" in output.getvalue()
+    broken = case in ("NaN rows", "repeats and a dead dimension")
+    assert ("fix=" in steps[0], "pairs=pairs" in steps[0]) == (broken, not broken)  # they alone tell what else helps
     if case == "repeats and a dead dimension":
         assert np.load("fixed.npy").shape == (600, 24)
