@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,12 +12,13 @@ from torch import Tensor
 from isonb.auditing.asking import named
 from isonb.auditing.choosing import OF_MODELS, Encoding
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
-from isonb.auditing.defects import Finding, copies
+from isonb.auditing.defects import SHIFTED, Finding, copies
 from isonb.auditing.measured import (
     AUDITED,
     GROUPS,
     LISTED,
     groups_of,
+    has_rows,
     is_steady,
     jackknife,
     of_parts,
@@ -35,7 +36,7 @@ from isonb.measures.pairs import cka
 from isonb.measures.registry import MEASURES
 from isonb.numerics.nearest import nearest_by_cosine
 from isonb.numerics.rows import unit_rows
-from isonb.runtime.told import counted
+from isonb.runtime.told import counted, fine
 
 SHARES = (0.0, 0.001, 0.01, 0.05, 0.5)
 MOVED = 0.99  # a cosine below which a row is another one
@@ -109,23 +110,23 @@ def compare(
         x, y = rows_of(a, chosen), rows_of(b, chosen)
         group = groups_of(len(x), draw)
         overlap = _overlap(x, y, group)
-        differences = tuple(_differences(x, y, group))
+        differences = {item.measure: item for item in _differences(x, y, group)}
         relation = relation_of(a, b, x, y, chosen)
-        findings = worst_first([*assumed, *_findings(rows, odd, self_cosines, overlap, relation, len(x))])
+        findings = [*assumed, *_findings(rows, odd, self_cosines, overlap, relation, len(x)), *_scale(differences)]
         cosines, moved = _cosine_quantiles(rows, self_cosines)
         alike, debiased, by_chance = _cka(x, y, draw)
         return Comparison(
             n=len(rows),
             d=a.shape[1],
             measured=len(x),
-            findings=findings,
+            findings=worst_first(findings),
             cosines=cosines,
             moved=moved,
             cka=alike,
             cka_debiased=debiased,
             cka_floor=by_chance,
             overlap=overlap,
-            differences=differences,
+            differences=tuple(differences.values()),
             d_second=b.shape[1],
             read=places,
         )
@@ -194,7 +195,8 @@ def _differences(x: Tensor, y: Tensor, group: Tensor) -> Iterator[Difference]:
     for name in (name for name in first if name in second):
         rise, *without, _ = (new - old for old, new in zip(first[name], second[name], strict=True))
         half, title = jackknife(without), MEASURES[name].title
-        steady = all(_is_steady(name, *values) for values in (first[name], second[name]))
+        enough = all(has_rows(item.x, name) for item in near)
+        steady = enough and all(_is_steady(name, *values) for values in (first[name], second[name]))
         yield Difference(name, title, first[name][0], second[name][0], rise, rise - half, rise + half, steady)
 
 
@@ -232,3 +234,11 @@ def _findings(
     elif overlap[0] < SAME_NEIGHBOURS:
         text = f"A row keeps {overlap[0]:.0%} of its {K} nearest neighbours."
         yield Finding("other neighbours", "warning", text, "A search answers differently. Encode all rows anew.")
+
+
+def _scale(differences: Mapping[str, Difference]) -> Iterator[Finding]:
+    """Whether scores start elsewhere, surely and by what is worth a word of one cloud alone."""
+    moved = differences.get("mean_cosine")
+    if moved is not None and (moved.low > SHIFTED or moved.high < -SHIFTED):
+        text = f"Two random rows have a mean cosine of {fine(moved.first, 2)} and {fine(moved.second, 2)}."
+        yield Finding("other scale", "warning", text, "A threshold of the first is none of the second: choose it anew.")

@@ -49,6 +49,21 @@ def test_the_interval_of_a_difference_holds_it(x):
     assert rise.rise == pytest.approx((isonb.mean_cosine(x - 0.25) - isonb.mean_cosine(x)).item(), abs=1e-6)
 
 
+@pytest.mark.parametrize(("second", "moved"), [(0.0, True), (1.51, False)])
+def test_a_scale_that_starts_elsewhere_is_a_warning(x, second, moved):
+    """A threshold doesn't carry over; how high either starts is no matter."""
+    report = names(isonb.compare(x + 1, x - 0.5 + second))
+    assert ("other scale" in report) == moved
+    assert not moved or report["other scale"].severity == "warning"
+
+
+def test_measures_of_the_spread_of_few_rows_are_withheld():
+    cloud = torch.randn(100, 384, generator=torch.Generator().manual_seed(0))
+    result = isonb.compare(cloud, 2 * cloud)
+    assert result.values()["rise of IsoScore"] is None
+    assert result.values()["rise of mean cosine"] == pytest.approx(0, abs=1e-6)
+
+
 def test_rows_that_break_in_one_alone_are_a_fault(x):
     y = x.clone()
     y[4, 2] = torch.nan
