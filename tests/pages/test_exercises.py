@@ -33,15 +33,21 @@ ANSWERS = {  # label: a right answer, wrong ones
         {"search", "cosine", "mean_cosine"},
         [{"search"}, {"isoscore", "search", "cosine", "mean_cosine"}],
     ),
-    "ex-recipes-bars": (lambda x: isonb.Whitening().fit(x).transform(x), [lambda x: x, lambda x: isonb.soft_decay(x)]),
+    "ex-recipes-bars": (
+        lambda x: isonb.Whitening().fit(x).transform(x),
+        [lambda x: x, isonb.soft_decay, lambda x: isonb.Whitening().fit_transform(x.flip(0).sin())],
+    ),
     "ex-dial-root": (
         lambda x: isonb.PartialWhitening(p=0.5).fit_transform(x),
-        [lambda x: x, lambda x: isonb.PartialWhitening(p=0.25).fit_transform(x)],
+        [lambda x: x, lambda x: isonb.PartialWhitening(p=0.25).fit_transform(x), lambda x: x.sign() * x.abs().sqrt()],
     ),
     "ex-dose-directions": (lambda v: sum(v) ** 2 / sum(x * x for x in v), [len, lambda v: 2 * len(v)]),
     "ex-versus-seeds": (seeds, [lambda s, a: 10, lambda s, a: seeds(s, a) + 1]),
     "ex-audit-int8": (eight_bits, [lambda rows: rows, lambda rows: eight_bits(rows, 15), torch.sign]),
-    "ex-training-ceiling": (lambda n, d: (n - 2) / (d - 1), [lambda n, d: n / d, lambda n, d: 1.0]),
+    "ex-training-ceiling": (
+        lambda n, d: (n - 2) / (d - 1),
+        [lambda n, d: n / d, lambda n, d: 6 / 7, lambda n, d: (n - 2) / (n - 1)],
+    ),
 }
 
 

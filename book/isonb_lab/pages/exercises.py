@@ -77,6 +77,12 @@ def _bars(x: torch.Tensor) -> torch.Tensor:
     return bars
 
 
+def _is_linear(f: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+    """Whether a cloud comes out as a linear map of what it was, and a shift."""
+    x, y = (rows - rows.mean(0) for rows in (NARROW, f(NARROW)))
+    return bool((x @ torch.linalg.lstsq(x, y).solution - y).norm() < 1e-6 * y.norm())
+
+
 def _spread(ratios: torch.Tensor) -> float:
     return float((ratios / ratios.mean() - 1).abs().max())
 
@@ -87,6 +93,7 @@ def _steps(rounded: Any) -> int:
 
 ROWS = _ball(20, 384)
 NARROW = _ball(2000, 6) * torch.tensor([9.0, 4.0, 2.0, 1.0, 0.5, 0.1], dtype=torch.float64)
+NARROW @= torch.linalg.qr(_ball(6, 6)).Q  # its directions aren't the axes
 SIMPLEX = torch.eye(8, dtype=torch.float64)  # eight points as far from each other as can be
 COSINE_READINGS = {"mean_cosine", "cosine", "search"}  # readings of cosines
 CHECKS: dict[str, tuple[Property, ...]] = {
@@ -110,6 +117,7 @@ CHECKS: dict[str, tuple[Property, ...]] = {
     "ex-recipes-bars": (
         ("All bars are equal.", lambda f: _spread(_bars(f(NARROW))) < 0.01),
         ("No point is lost.", lambda f: f(NARROW).shape == NARROW.shape),
+        ("It is a linear map of the points.", _is_linear),
     ),
     "ex-dial-root": (
         (
@@ -117,6 +125,7 @@ CHECKS: dict[str, tuple[Property, ...]] = {
             lambda f: _spread(_bars(f(NARROW)) / _bars(NARROW).sqrt()) < 0.01,
         ),
         ("No point is lost.", lambda f: f(NARROW).shape == NARROW.shape),
+        ("It is a linear map of the points.", _is_linear),
     ),
     "ex-dose-directions": (
         ("It is the unweighted count where all variances are alike.", lambda f: abs(f([2.0] * 7) - 7) < 1e-6),
@@ -142,6 +151,9 @@ CHECKS: dict[str, tuple[Property, ...]] = {
     ),
     "ex-training-ceiling": (
         ("No cloud of eight points passes it.", lambda f: float(isonb.isoscore(_ball(8, 384))) <= f(8, 384)),
-        ("Eight corners of a simplex reach it.", lambda f: abs(f(8, 8) - float(isonb.isoscore(SIMPLEX))) < 1e-6),
+        (
+            "Corners of a simplex in 8 dimensions reach it, with 4, 5 and 8 points.",
+            lambda f: all(abs(f(n, 8) - float(isonb.isoscore(SIMPLEX[:n]))) < 1e-6 for n in (4, 5, 8)),
+        ),
     ),
 }
