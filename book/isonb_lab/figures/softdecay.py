@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isonb_lab.pages.charts import DASHES, GREY, OKABE_ITO, option_menu, slider
-from isonb_lab.pages.charts.comparisons import ZERO
+from isonb_lab.pages.charts.comparisons import ZERO, nothing_run
 from isonb_lab.pages.evidence import intervals
 
 MODES = {"code": "code (values below |alpha| turn)", "safe": "safe (they become 0)"}
@@ -236,6 +236,8 @@ def by_depth(rows: pd.DataFrame, *, measures: Sequence[str], grey: str) -> Any:
 
     The source ``grey`` is drawn with each task.
     """
+    if (rows["source"] == grey).all():
+        return nothing_run()
     sources = list(dict.fromkeys(rows["source"]))
     shades = [*list(OKABE_ITO.values())[: len(sources) - 1], GREY]
     order = [name for name in sources if name != grey] + [grey]

@@ -170,6 +170,10 @@ GAIN = "SoftDecay, IsoLayer, CosReg, I-STAR (lower), weight -1 and I-STAR (lower
 ABOVE = "RTE (0.804 against 0.500) and SST-2 (0.804 against 0.500)"
 RESULTS = {  # parameters of a page, and what it then says
     "papers/istar_more": ({"population": 6000, "draws": 4}, {}),
+    "papers/softdecay_more": (
+        SMALL | {"pairs": 40, "listed": 9, "tuning": 1, "sentences": 32},
+        {"deepest": "–", "n-recorded": "0"},
+    ),
     "results/head_to_head": (
         {},
         {"above": f"{GAIN} on {RTE}; {GAIN} on {SST2}", "over-below": "I-STAR (raise)", "n-tests": "14"}
