@@ -232,7 +232,7 @@ def _findings(
         text = f"The neighbours have nothing in common ({overlap[0]:.1%}; by chance {chance:.1%})."
         yield Finding("unrelated rows", "fault", text, "Are the rows of both the same texts, in the same order?")
     elif overlap[0] < SAME_NEIGHBOURS:
-        text = f"A row keeps {overlap[0]:.0%} of its {K} nearest neighbours."
+        text = f"A row keeps {overlap[0]:.0%} of its {K} nearest neighbours among {measured:,} rows."
         yield Finding("other neighbours", "warning", text, "A search answers differently. Encode all rows anew.")
 
 

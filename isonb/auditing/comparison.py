@@ -95,7 +95,7 @@ class Comparison(FindingsReport):
         value, low, high = self.overlap
         least, most = self.cka_floor
         chance = f"unrelated rows have {least:z.4f} to {most:z.4f}"
-        shared = f"a row keeps {value:.1%} of its {K} neighbours ({low:.1%} to {high:.1%})"
+        shared = f"of {self.measured:,} rows one keeps {value:.1%} of its {K} neighbours ({low:.1%} to {high:.1%})"
         message = f"CKA, debiased, {self.cka_debiased:z.4f} ({chance}); as it is {self.cka:z.4f}; {shared}"
         head, caption = ("measure", "first", "second", "rise"), "Each measure, and the rise with its 95% interval"
         yield Section("Both clouds", [message, Columns(caption, head, [*map(_cells, self.differences)])])

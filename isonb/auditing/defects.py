@@ -218,7 +218,8 @@ def _hubs(
     first = hubs[counts[hubs].argsort(descending=True)]
     rows = chosen[first].tolist()
     most = float(counts[first[0]])
-    text = f"Hubs: {counted(len(hubs), 'row')}, {share:.0%} of all neighbours, the first near {most:,.0f} rows."
+    first_near = f"the first near {most:,.0f} of {len(counts):,} rows"
+    text = f"Hubs: {counted(len(hubs), 'row')}, {share:.0%} of all neighbours, {first_near}."
     named = () if quote is None else tuple(map(quote, rows[:NAMED]))
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
     remaining, largest_remaining = _reach(centred(), least)

@@ -8,6 +8,7 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 import isonb
+from isonb.auditing import measured
 from isonb.auditing.embedders import SentenceEmbedder
 from isonb.auditing.models import Store
 from isonb.auditing.models import _pairs as pairs_of
@@ -49,15 +50,24 @@ def report(result):
     return " ".join(finding.text for finding in result.findings if finding.name == "two sides")
 
 
+@pytest.fixture
+def compared(monkeypatch):
+    """What queries and rows a threshold is looked for between, in the order of the audits."""
+    seen = []
+    monkeypatch.setattr(measured, "query_thresholds", lambda queries, x, *_: seen.append((queries, x)) or ())
+    return seen
+
+
 @pytest.mark.parametrize("kind", ["prompted", "routed"])
-def test_the_threshold_lies_between_queries_and_documents(kind, request):
+def test_the_threshold_lies_between_queries_and_documents(kind, request, compared):
     model = request.getfixturevalue(kind)
     assert two_sided(model)
     result = isonb.audit(model, DOCUMENTS, queries=QUERIES, progress=False)
-    across = isonb.audit(model.encode_document(DOCUMENTS), queries=model.encode_query(QUERIES))
-    within = isonb.audit(model.encode_document(DOCUMENTS), queries=model.encode_document(QUERIES))
-    assert result.matches[0].threshold == pytest.approx(across.matches[0].threshold, abs=1e-5)
-    assert abs(result.matches[0].threshold - within.matches[0].threshold) > 1e-4
+    queries, rows = map(torch.as_tensor, (model.encode_query(QUERIES), model.encode_document(DOCUMENTS)))
+    (found,) = compared
+    assert torch.allclose(found[0].float(), queries, atol=1e-5)
+    assert torch.allclose(found[1].float(), rows, atol=1e-5)
+    assert not torch.allclose(queries, torch.as_tensor(model.encode_document(QUERIES)), atol=1e-3)
     names = {"prompted": ["the prompt document", "Find:"], "routed": ["the route document", "the route query"]}[kind]
     assert all(name in report(result) for name in names)
 
@@ -70,11 +80,10 @@ def test_labelled_pairs_are_a_query_and_a_document(prompted, tmp_path):
 
 
 @pytest.mark.parametrize(("prompt", "text"), [("other", "Anna slept. "), ("", "")])
-def test_a_prompt_can_be_chosen(prompt, text, prompted, tmp_path):
+def test_a_prompt_can_be_chosen(prompt, text, prompted, compared):
     result = isonb.audit(prompted, DOCUMENTS, queries=QUERIES, prompt=prompt, progress=False)
-    documents, queries = (prompted.encode(part, prompt=text) for part in (DOCUMENTS, QUERIES))
-    same = isonb.audit(documents, queries=queries)
-    assert result.matches[0].threshold == pytest.approx(same.matches[0].threshold, abs=1e-5)
+    for found, part in zip(compared[0], (QUERIES, DOCUMENTS), strict=True):
+        assert torch.allclose(found.float(), torch.as_tensor(prompted.encode(part, prompt=text)), atol=1e-5)
     assert ("the prompt other" if prompt else "without a prompt") in report(result)
 
 
