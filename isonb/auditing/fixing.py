@@ -162,7 +162,10 @@ def fix_vectors(
     if len(x) < LEAST:
         fix = "Look at what makes the vectors."
         fail(ShapeError, f"{LEAST} rows or more must remain in a fix", f"{len(x)} beside the repeats", fix)
-    taken: Change = lambda y: y[:, dims]  # noqa: E731
+
+    def taken(y: Tensor) -> Tensor:
+        return y[:, dims]
+
     name, judged, effects, remedy = "", "", tuple[Effect, ...](), None
     if pairs is not None:
         with warnings.catch_warnings():
