@@ -395,11 +395,12 @@ def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
     def with_cosine(
         runs: Mapping[Part, Runs], readers: Sequence[str], sign: int, without: Collection[tuple[str, str]] = ()
     ) -> tuple[str, str]:
-        (word, why), (otherwise, fewer) = (
-            _correlated(correlations(runs, readers, arms), len(POOLING) * len(readers), sign)
-            for arms in (without, {*without, *idle})
-        )
-        return word, why if fewer == why else f"{why}. Exploratory, without arms that didn't act, {otherwise}: {fewer}"
+        word, why = text = _correlated(correlations(runs, readers, without), len(POOLING) * len(readers), sign)
+        others = {"With all arms, as planned": (), "Exploratory, without arms that didn't act": {*without, *idle}}
+        for which, out in others.items():
+            other = _correlated(correlations(runs, readers, out), len(POOLING) * len(readers), sign)
+            why += f". {which}, {other[0]}: {other[1]}" * (other != text)
+        return word, why
 
     judged: dict[str, tuple[str, Callable[[], tuple[str, str]]]] = {
         "M1": ("A", lambda: _no_gain(head_cells(measured, "A"))),
