@@ -150,7 +150,7 @@ VIEWS = {
     "plain": "as the model gives them",
     "centred": "minus the mean of all sentences",
     "whitened": "centred, and every direction brought near one variance",
-    "SoftDecayed": "large singular values pulled down by a logarithm",
+    "SoftDecayed": "large singular values drawn together by a logarithm",
 }
 SCRIPT = Path(__file__).with_suffix(".js")
 
