@@ -48,20 +48,12 @@ def matthews(predicted: Any, gold: Any) -> float:
     >>> matthews([1, 0, 1, 1], [1, 0, 1, 0])
     0.577
     """
-    import numpy as np
+    from sklearn.metrics import matthews_corrcoef
 
     predicted, gold = _pair(predicted, gold)
     if (predicted == predicted[0]).all() or (gold == gold[0]).all():
         return 0.0
-    classes = np.unique([predicted, gold])
-    predicted_counts, gold_counts = (
-        np.array([(labels == label).sum() for label in classes], dtype=float) for labels in (predicted, gold)
-    )
-    right, n = float((predicted == gold).sum()), len(gold)
-    return float(
-        (right * n - predicted_counts @ gold_counts)
-        / np.sqrt((n**2 - predicted_counts @ predicted_counts) * (n**2 - gold_counts @ gold_counts))
-    )
+    return float(matthews_corrcoef(gold, predicted))
 
 
 def pearson(predicted: Any, gold: Any) -> float:
