@@ -1,9 +1,9 @@
 r"""A batch: as many runs of a grid as fit some minutes, in processes that stay, packed into one file.
 
-For a machine that is lent for a while and has little installed: torch, transformers, safetensors, pandas, scipy and scikit-learn with
-what these bring. Nothing runs in a notebook. After each run all records are packed into one file (a zip of
-``records/<id>.json``), in one move, so that a batch that is cut off loses the runs that it is at and no others; the
-same call goes on from that file. What a grid reads is gathered before into a file that travels with the code::
+For a machine that is lent for a while and has little installed: torch, transformers, safetensors, pandas, scipy and
+scikit-learn with what these bring. Nothing runs in a notebook. After each run all records are packed into one file (a
+zip of ``records/<id>.json``), in one move, so that a batch that is cut off loses the runs that it is at and no others;
+the same call goes on from that file. What a grid reads is gathered before into a file that travels with the code::
 
     python book/recipes/lent_machine/batch.py evidence_dose --size full --bring inputs.zip
     python book/recipes/lent_machine/batch.py evidence_dose --size full \
