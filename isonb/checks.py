@@ -95,13 +95,12 @@ def usual_device() -> contextlib.AbstractContextManager[Any]:
 
 def validated(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function: numpy arrays become tensors, and the function's name is put in front of every input
-    error; of ``forward`` and ``__init__`` the name of the class. Inside, autocast is off (float32 maths), and what is
+    error; of ``forward`` and ``__init__`` that of the class. Inside, autocast is off (float32 maths), and what is
     made without a device is on the CPU, wherever :func:`torch.set_default_device` puts it outside; a new module lies
     where that says. A method's ``mask`` of integers comes in as bool; of one axis it must be named, since labels look
     the same and stand in the same place.
     """
-    *_, owner, name = ("", *function.__qualname__.split("."))
-    label = owner if name in ("forward", "__init__") else name
+    name = function.__name__
     names = list(inspect.signature(function).parameters)
     place = names.index("mask") if "mask" in names and names[0] == "self" else None
 
@@ -128,7 +127,7 @@ def validated(function: Callable[P, R]) -> Callable[P, R]:
         except InputError as error:
             if error.named:
                 raise
-            raise with_name(error, label) from None
+            raise with_name(error, type(args[0]).__name__ if name in ("forward", "__init__") else name) from None
 
     return wrapped
 
@@ -209,7 +208,8 @@ def mask_of(x: Tensor, mask: Tensor | None, *, name: str = "x") -> Tensor | None
         return None
     if not isinstance(mask, Tensor) or mask.is_floating_point() or mask.is_complex():
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        fail(DtypeError, "mask must be a bool (or 0/1 integer) tensor", got, "Pass mask.bool(); True marks a real row.")
+        fix = "Pass torch.as_tensor(mask).bool(); True marks a real row."
+        fail(DtypeError, "mask must be a bool (or 0/1 integer) tensor", got, fix)
     if mask.shape != x.shape[:-1]:
         fail(
             ShapeError,
@@ -318,7 +318,8 @@ def labels_of(labels: Any, points: int) -> Tensor:
     labels = tensor_of(labels)
     kind = labels.dtype if isinstance(labels, Tensor) else None
     if kind is None or kind == torch.bool or kind.is_floating_point or kind.is_complex:
-        fail(DtypeError, "labels must be integers", kind or type(labels).__name__, "Pass labels.long().")
+        fix = "Pass torch.as_tensor(labels).long()."
+        fail(DtypeError, "labels must be integers", kind or type(labels).__name__, fix)
     if labels.shape != (points,):
         want = f"labels must have shape ({points},), one a point"
         fail(ShapeError, want, tuple(labels.shape), "Give one label a row of points.")

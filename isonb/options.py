@@ -110,7 +110,8 @@ def in_words(values: Mapping[str, Any]) -> str:
 def build(kind: type[T], given: Mapping[str, Any], where: str, also: Iterable[str] = ()) -> T:
     """A ``kind`` with the values ``given`` in a file or on a command line, the rest by default.
 
-    Text such as "1e-5", which YAML reads as text, passes for a number. ``also``: names that are taken elsewhere, for
+    Text such as "1e-5", which YAML reads as text, passes for a number, and a number for text where no number is taken.
+    ``also``: names that are taken elsewhere, for
     the error alone. Raises :class:`~isonb.errors.OptionError`, which names ``where``, the option, its rule and what
     came.
     """
@@ -243,7 +244,9 @@ def _typed(value: Any, kinds: tuple[type, ...], text: bool) -> Any:
             return UNFIT
         if int in kinds and number.is_integer():
             return int(value)  # type: ignore[call-overload]
-        return number if float in kinds else UNFIT
+        if float in kinds:
+            return number
+        return (str(int(value)) if number.is_integer() else repr(number)) if text and str in kinds else UNFIT  # type: ignore[call-overload]
     if isinstance(value, kinds):
         return value
     if text and isinstance(value, str) and (float in kinds or int in kinds):

@@ -31,7 +31,7 @@ def wrong(domain):
     values += [] if bool in kinds else [True]
     values += [] if str in kinds else ["a word"]
     values += [math.nan, math.inf, -math.inf, 10**400, np.float64("nan")]
-    values += [] if {int, float} & {*kinds, *map(type, named)} else [7, 0.5]
+    values += [] if {int, float, str} & {*kinds, *map(type, named)} else [7, 0.5]
     values += [0.5] if int in kinds and float not in kinds else []
     values += [] if type(None) in kinds else [None]
     values += [low - 1, low - 1e-9] if low is not None else []
@@ -73,6 +73,9 @@ def test_repr_and_reference_show_every_option(kind):
     [
         (losses.IStarLoss, {"unbiased": True}, "zeta", 0.7),
         (losses.SpectrumControlLoss, {"prior": "polynomial"}, "c2", 3.0),
+        (losses.SpectrumControlLoss, {"c1": 0.0}, "prior", "polynomial"),
+        (losses.SpectrumControlLoss, {"c2": 0.0}, "power", 3.0),
+        (losses.GORLoss, {"square_weight": 0.0}, "hinge", False),
         (losses.PersistentEntropyLoss, {"select": False}, "in_cluster", 0.5),
         (losses.PersistentEntropyLoss, {"select": False}, "keep_breaking", False),
         (losses.PersistentEntropyLoss, {}, "in_cluster_sign", -1),
@@ -100,6 +103,9 @@ def test_numbers_come_in_the_type_of_the_option():
     assert type(isonb.Whitening(np.int64(3)).k) is int
     assert isonb.SIGRegLoss(slices=16.0).slices == 16
     assert build(isonb.IStarLoss, {"zeta": "1e-1"}, "a file").zeta == 0.1
+    assert build(Contrast, {"pairs": 7.0}, "a file").pairs == "7"
+    with pytest.raises(OptionError, match="must be str; got 7"):
+        Contrast(pairs=7)
     assert isonb.IStarLoss(zeta="auto").zeta == "auto"
     with pytest.raises(OptionError, match=r"zeta of IStarLoss must be float from 0 to 1 or 'auto'; got '0\.1'"):
         isonb.IStarLoss(zeta="0.1")

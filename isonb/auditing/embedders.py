@@ -18,7 +18,7 @@ from isonb.auditing.reading.cells import as_numpy
 from isonb.auditing.rows import rows_of
 from isonb.auditing.sides import Side, two_sided, ways
 from isonb.errors import InputError, ShapeError, fail
-from isonb.models.text_models import UNLIMITED
+from isonb.models.text_models import UNLIMITED, check_room
 from isonb.points import pool
 
 if TYPE_CHECKING:
@@ -101,13 +101,6 @@ class Embedder(ABC):
             fail(InputError, "vectors kept in work must be those of a model's name or folder", self.name, fix)
         return json.dumps([self.name, self.description, self.revision, self.max_length])
 
-    def check_length(self) -> None:
-        """Raise :class:`~isonb.errors.InputError` where special tokens alone fill the input."""
-        count = getattr(self.tokenizer, "num_special_tokens_to_add", int)()
-        if self.max_length <= count:
-            invariant = f"max_length must leave room for a word beside {count} special tokens"
-            fail(InputError, invariant, self.max_length, f"Take {count + 1} or more.")
-
 
 class FunctionEmbedder(Embedder):
     """A function from a list of strings to one vector each, an array, a tensor or a list: a service, one's own code."""
@@ -143,7 +136,7 @@ class TokenEmbedder(Embedder):
         self.rounding = rounding_of(encoder.model)
         self.name, self.description = str(encoder.name), f"{pooling} pooling"
         self.revision = encoder.revision if from_name else ""
-        self.check_length()
+        check_room(self.tokenizer, self.max_length)
 
     def read(self, texts: Sequence[str]) -> TokenizedSentences:
         """The token numbers of each text, cut at the longest input. InputError for a text that gives no token."""
@@ -208,7 +201,7 @@ class SentenceEmbedder(Embedder):
         tokenizer = getattr(model, "tokenizer", None)
         self.tokenizer = tokenizer if hasattr(tokenizer, "unk_token_id") else None  # others have words of their own
         if self.shorter and self.tokenizer is not None:
-            self.check_length()
+            check_room(self.tokenizer, self.max_length)
 
     def of_queries(self) -> SentenceEmbedder:
         asking = copy.copy(self)

@@ -32,11 +32,10 @@ from isonb.integrations.union import (
     penalty_gradients,
     rehearsal,
     trainable,
+    value_of,
     warn_of_no_shrinkage,
 )
 from isonb.losses.istar import quiet
-
-__all__ = ["groups", "measure", "own_rows", "update"]
 
 Batch = Mapping[str, Any]
 _Pass = tuple[Tensor, Tensor, Tensor | None]  # loss, points and labels of a micro-batch
@@ -96,8 +95,8 @@ def update(
     """
     offered = {} if shrinkage_cov is None else {"shrinkage_cov": shrinkage_cov}
     if len(asked(penalty, **offered)) < len(offered):
-        fix = "Leave it out, or pass an IStarLoss."
-        fail(InputError, "the penalty must take a shrinkage_cov where one is given", type(penalty).__name__, fix)
+        fix = "Leave it out, or pass an IStarLoss with zeta above 0."
+        fail(InputError, "the penalty must use a shrinkage_cov where one is given", repr(penalty), fix)
     if (steps := getattr(accelerator, "gradient_accumulation_steps", 1)) != 1:
         fix = "Here one call is one update: leave it at 1, and pass the batches of an update together."
         fail(InputError, "gradient_accumulation_steps of the Accelerator must be 1", steps, fix)
@@ -108,7 +107,7 @@ def update(
         fail(InputError, "each batch must have labels, by which its rows are counted", got, "Add them to the batches.")
 
     def penalised(points: Tensor, labels: Tensor | None) -> Tensor:
-        return weight * penalty(points, **asked(penalty, labels=labels, **offered))
+        return weight * value_of(penalty, points, labels=labels, **offered)
 
     model.train()
     rows = torch.tensor([len(batch["labels"]) for batch in batches], device=accelerator.device)

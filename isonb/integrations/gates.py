@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from isonb.checks import check_size, is_number
 from isonb.errors import InputError, fail
 from isonb.numerics.distributed import process_group
 
@@ -25,8 +26,8 @@ logger = logging.getLogger(__name__)
 class Gate:
     """Triggered where ``measure`` is below ``low`` or above ``high``, ``patience`` times in a row.
 
-    Only values that are defined count. Raises :class:`~isonb.errors.InputError` without a limit, or for a patience
-    below 1.
+    Only values that are defined count. Raises :class:`~isonb.errors.InputError` without a limit, for a ``low`` above
+    ``high``, which every value would pass, or for a patience below 1.
 
     >>> gate = Gate("mean_cosine", high=0.99)
     >>> gate.outside(0.999), gate.outside(0.5), str(gate)
@@ -39,10 +40,13 @@ class Gate:
     patience: int = 2
 
     def __post_init__(self) -> None:
-        if math.isnan(self.low) or math.isnan(self.high) or not (math.isfinite(self.low) or math.isfinite(self.high)):
-            fail(InputError, "a gate must have a limit", f"low {self.low}, high {self.high}", "Give low or high.")
-        if self.patience < 1:
-            fail(InputError, "patience must be 1 or more", self.patience, "Each value outside counts as one.")
+        limits = self.low, self.high
+        got = f"low {self.low!r}, high {self.high!r}"
+        if not (all(map(is_number, limits)) and self.low <= self.high):
+            fail(InputError, "low and high must be numbers, low at most high", got, "Values outside them count.")
+        if not any(map(math.isfinite, limits)):
+            fail(InputError, "a gate must have a limit", got, "Give low or high.")
+        check_size(self.patience, "patience", "Each value outside counts as one.")
 
     def outside(self, value: float) -> bool:
         """Whether one value passes a limit; one that isn't defined does not."""

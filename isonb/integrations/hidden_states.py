@@ -18,16 +18,6 @@ from torch import Tensor, nn
 from isonb.errors import CloudWarning, InputError, ShapeError, fail
 from isonb.points import Layers, Mode, chosen_layers, pool
 
-__all__ = [
-    "HiddenStates",
-    "Pooling",
-    "encoder_of",
-    "named_module",
-    "only_module",
-    "unwrapped",
-]
-
-
 WRAPPERS = ("module", "_orig_mod")  # DistributedDataParallel and torch.compile keep the model under these names
 
 
@@ -261,14 +251,31 @@ class Pooling:
             fix = 'Take points="last", "mean" or "tokens"'
             warnings.warn(f"{what} which has seen nothing of the text. {fix}.", CloudWarning, stacklevel=3)
 
+    def check_rows(self, state: Tensor, inputs: Mapping[str, Any]) -> None:
+        """Raise :class:`~isonb.errors.InputError` where the one row of a hidden state holds several texts, packed.
+
+        Their tokens are points all the same; a point for each text would need one row for each.
+        """
+        starts, places = inputs.get("cu_seq_lens_q"), inputs.get("position_ids")
+        if self.mode == "tokens" or len(state) > 1:
+            return
+        packed = isinstance(starts, Tensor) and len(starts) > 2
+        if isinstance(places, Tensor) and places.ndim == 2 and inputs.get("attention_mask") is None:
+            packed = packed or bool((places.diff() <= 0).any())
+        if packed:
+            fix = 'Pad the batch, as DataCollatorWithPadding does, or take points="tokens".'
+            fail(InputError, f"with points={self.mode!r} a row must hold one text", "one row of several, packed", fix)
+
     def points(
         self, seen: HiddenStates, inputs: Mapping[str, Any], rows: int | Callable[[int], int] | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Points (n, d) of the pass just seen and, where there is one integer label per sentence, labels (n,).
 
-        ``rows`` keeps the first so many sentences, or says of the batch's size how many.
+        ``rows`` keeps the first so many sentences, or says of the batch's size how many. Raises
+        :class:`~isonb.errors.InputError` for packed texts, as :meth:`check_rows` says.
         """
         states = seen.take()
+        self.check_rows(states[0], inputs)
         size = rows(len(states[0])) if callable(rows) else rows
         labels = inputs.get("labels")
         mask = None if self.include_pads else seen.mask(states[0], inputs)

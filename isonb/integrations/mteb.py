@@ -12,8 +12,6 @@ from torch.nn import functional as F
 
 from isonb.errors import ShapeError, fail
 
-__all__ = ["TransformedEncoder"]
-
 
 class TransformedEncoder:
     """Texts to vectors by ``encode``, then by ``transform``; two texts are compared by the cosine.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from isonb.errors import InputError, fail, in_one_line, needs
 from isonb.integrations.hidden_states import unwrapped
-from isonb.integrations.union import asked, trainable, warn_of_half_weights, warn_of_no_shrinkage
+from isonb.integrations.union import trainable, value_of, warn_of_half_weights, warn_of_no_shrinkage
 from isonb.layers import SoftDecay
 
 with needs("isonb.integrations.sentence_transformers", "hf"):
@@ -24,8 +24,7 @@ with needs("isonb.integrations.sentence_transformers", "hf"):
     from sentence_transformers.sentence_transformer.losses.adaptive_layer import ForwardDecorator as AdaptiveLayer
     from sentence_transformers.sentence_transformer.losses.matryoshka import ForwardDecorator as Matryoshka
     from sentence_transformers.sentence_transformer.modules import Normalize
-
-__all__ = ["IsotropyLoss", "TokenSoftDecay", "append_transform", "dense"]
+    from sentence_transformers.util.tensor import repad_flattened_features
 
 
 def dense(transform: Any) -> Dense:
@@ -126,7 +125,9 @@ class TokenSoftDecay(Module):  # type: ignore[misc]
         return float(self.layer.alpha.detach())
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Replace the token vectors; padding stays out of the matrix of each sentence."""
+        """Replace the token vectors; padding, or the next of packed sentences, stays out of the matrix of each."""
+        if "cu_seq_lens_q" in features:
+            features = repad_flattened_features(features)
         features["token_embeddings"] = self.layer(features["token_embeddings"], features.get("attention_mask"))
         return features
 
@@ -204,8 +205,8 @@ class IsotropyLoss(nn.Module):
         points = trainable(torch.cat([part for part in states if part.shape[-1] == states[0].shape[-1]]))
         clouds = torch.split(points[: size * len(columns)], size)
         each = isinstance(labels, Tensor) and labels.shape == (size,) and not labels.is_floating_point()
-        options = asked(self.penalty, labels=labels if each and len(clouds) == 1 else None)
-        return torch.stack([self.penalty(cloud, **options) for cloud in clouds]).mean()
+        labels = labels if each and len(clouds) == 1 else None
+        return torch.stack([value_of(self.penalty, cloud, labels=labels) for cloud in clouds]).mean()
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says of this loss."""

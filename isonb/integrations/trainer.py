@@ -21,10 +21,10 @@ from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.union import (
     asked,
     carrying,
-    one_number,
     penalty_gradients,
     rehearsal,
     trainable,
+    value_of,
     warn_of_half_weights,
 )
 from isonb.losses.istar import ShrinkageCovariance
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from transformers import Trainer as _Base
 else:
     _Base = object
-
-__all__ = ["IsotropyTrainerMixin"]
 
 
 class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
@@ -67,7 +65,8 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     Args:
         penalty: a loss of :mod:`isonb.losses`, or a callable of points (n, d) that returns a scalar; None leaves the
             Trainer as it is. If it has a parameter ``labels``, it gets the labels of the points (n,), or None unless
-            there is one integer label per sentence; for ``shrinkage_cov``, as ``IStarLoss`` has it, see below.
+            there is one integer label per sentence; for ``shrinkage_cov``, as ``IStarLoss`` has it, see below
+            (``shrinkage_rows`` and ``running_shrinkage`` are refused where it uses none).
         points: "cls", "last", "mean" or "tokens" (see :func:`isonb.points.pool`), of the one transformer in the model,
             of its encoder in an encoder-decoder.
         layers: -1 for the last, a number, several, or "all" for 1..L.
@@ -120,6 +119,9 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
             # layer 0, pads included: the points come chosen
             self.shrinkage = ShrinkageCovariance(0, True, shrinkage_rows, forward=self._points_of)
             self.add_callback(_ShrinkageRefresh(self, self.shrinkage))
+        elif penalty is not None and (running_shrinkage or shrinkage_rows != 250_000):
+            invariant = "shrinkage_rows and running_shrinkage must come with a penalty that uses a shrinkage_cov"
+            fail(InputError, invariant, repr(penalty), "Leave them out, or pass an IStarLoss with zeta above 0.")
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:
         """The Trainer's training; the shrinkage covariance goes on with the checkpoint, too."""
@@ -132,7 +134,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         """The Trainer's prefetch of one update's micro-batches, remembered for the rehearsal."""
         batches, items = super().get_batch_samples(*args, **kwargs)
         self._micro_batches, self._gradients = batches, None
-        self._penalty_updates += 1
+        self._penalty_updates += bool(batches)  # none are left where an epoch's length isn't known
         return batches, items
 
     def compute_loss(
@@ -172,10 +174,10 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     def _penalty_of(self, points: Tensor, labels: Tensor | None) -> Tensor:
         assert self.penalty is not None
         cov = None if self.shrinkage is None else self.shrinkage.cov
-        value = self.penalty(points, **asked(self.penalty, labels=labels, shrinkage_cov=cov))
+        value = value_of(self.penalty, points, labels=labels, shrinkage_cov=cov)
         if self.shrinkage is not None and self.running_shrinkage:
             self.shrinkage.update(points)
-        return self.penalty_weight * one_number(value)
+        return self.penalty_weight * value
 
     def _points_of(self, model: nn.Module, batch: dict[str, Any]) -> tuple[list[Tensor], None]:
         inputs = self._prepare_inputs(batch)

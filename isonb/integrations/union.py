@@ -27,18 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import FitWarning, InputError, PrecisionWarning, ShapeError, fail
-
-__all__ = [
-    "Penalty",
-    "asked",
-    "carrying",
-    "one_number",
-    "penalty_gradients",
-    "rehearsal",
-    "trainable",
-    "warn_of_half_weights",
-    "warn_of_no_shrinkage",
-]
+from isonb.losses.istar import IStarLoss
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -48,6 +37,8 @@ Penalty = Callable[[Tensor, Tensor | None], Tensor]
 def asked(penalty: Callable[..., Tensor], **offers: Any) -> dict[str, Any]:
     """Those of ``offers`` that ``penalty`` has a parameter for, by name; compiled, or in a partial that leaves it open.
 
+    An I-STAR that gives ``shrinkage_cov`` no weight, with ``unbiased`` or with zeta "auto" or 0, doesn't ask for it.
+
     >>> asked(lambda points, labels=None: points.sum(), labels=3, shrinkage_cov=4)
     {'labels': 3}
     """
@@ -56,8 +47,20 @@ def asked(penalty: Callable[..., Tensor], **offers: Any) -> dict[str, Any]:
         bound |= set(penalty.keywords)
         penalty = penalty.func
     call = getattr(penalty, "_orig_mod", penalty).forward if isinstance(penalty, nn.Module) else penalty
+    loss = getattr(call, "__self__", None)
+    if isinstance(loss, IStarLoss) and (loss.unbiased or loss.zeta in ("auto", 0)):
+        bound.add("shrinkage_cov")
     open_ones = set(inspect.signature(call).parameters) - bound
     return {name: offer for name, offer in offers.items() if name in open_ones}
+
+
+def value_of(penalty: Callable[..., Tensor], points: Tensor, **offers: Any) -> Tensor:
+    """What ``penalty`` makes of points (n, d) and of those ``offers`` that it asks for, as :func:`one_number`.
+
+    >>> value_of(lambda points, labels: points.sum() * labels, torch.ones(2, 3), labels=2, shrinkage_cov=None).item()
+    12.0
+    """
+    return one_number(penalty(points, **asked(penalty, **offers)))
 
 
 @contextmanager
@@ -91,7 +94,7 @@ def penalty_gradients(penalty: Penalty, seen: Sequence[tuple[Tensor, Tensor | No
     leaves = [(p.float() if p.dtype in HALF else p).detach().requires_grad_() for p, _ in seen]
     labels = [item for _, item in seen if item is not None]
     with torch.enable_grad(), _own_draws(leaves[0]):
-        value = penalty(torch.cat(leaves), torch.cat(labels) if len(labels) == len(leaves) else None)
+        value = one_number(penalty(torch.cat(leaves), torch.cat(labels) if len(labels) == len(leaves) else None))
         if not value.requires_grad:
             return value, [torch.zeros_like(leaf) for leaf in leaves]
         gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
@@ -140,8 +143,7 @@ def warn_of_no_shrinkage(penalty: Callable[..., Tensor]) -> None:
     >>> len(seen)
     1
     """
-    own = getattr(penalty, "zeta", "auto") == "auto" or getattr(penalty, "unbiased", False)
-    if asked(penalty, shrinkage_cov=None) and not own:
+    if asked(penalty, shrinkage_cov=None):
         what = "without shrinkage_cov the penalty is a function of the batch's IsoScore, low in a small batch"
         fix = "Pass the cov of a ShrinkageCovariance, as in lambda x: penalty(x, shrinkage.cov), or take unbiased=True"
         warnings.warn(f"{what}. {fix}.", FitWarning, stacklevel=3)

@@ -9,11 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.integrations.hidden_states import HiddenStates, Pooling, named_module, only_module
+from isonb.integrations.hidden_states import HiddenStates, Pooling, named_module, only_module, unwrapped
 from isonb.measures.first_token import FirstToken, first_token
 from isonb.points import pool
-
-__all__ = ["TrainingPoints"]
 
 
 def _gives_sentences(module: nn.Module) -> bool:
@@ -34,6 +32,7 @@ class TrainingPoints:
         self._watch = ExitStack()
         self._clouds: list[Tensor] = []
         self._inputs: list[Any] = []
+        self._keywords: dict[str, Any] = {}  # of the whole model: a part may be called without a mask
         self.failure = ""  # why points of the last watch are missing
         self.first_token: FirstToken | None = None  # its effect on means, from the first pass that was seen
 
@@ -50,6 +49,8 @@ class TrainingPoints:
         if sentences is not None:
             handle = list(sentences.children())[-1].register_forward_hook(self._on_sentences)
         else:
+            whole = unwrapped(model).register_forward_pre_hook(self._on_model, with_kwargs=True)
+            self._watch.callback(whole.remove)
             self._seen: HiddenStates = self._watch.enter_context(self.pooling.watch(model))
             handle = self._seen.encoder.register_forward_hook(self._on_encoder)  # after those of watch
         self._watch.callback(handle.remove)
@@ -69,6 +70,7 @@ class TrainingPoints:
         self._watch.close()
         self._clouds.clear()
         self._inputs.clear()
+        self._keywords = {}
 
     def _sentences(self, model: nn.Module) -> nn.Module | None:
         if self.pooling.module is None:
@@ -76,11 +78,15 @@ class TrainingPoints:
         named = named_module(model, self.pooling.module)
         return named if _gives_sentences(named) else None
 
+    def _on_model(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._keywords = kwargs
+
     def _on_encoder(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         with self._harmless():
             states = self._seen.take()
             if torch.is_grad_enabled():
-                known = None if self.pooling.include_pads else self._seen.mask(states[0], {})
+                self.pooling.check_rows(states[0], self._keywords)
+                known = None if self.pooling.include_pads else self._seen.mask(states[0], self._keywords)
                 self._clouds += [pool([state.detach()], known, self.pooling.mode).clone() for state in states]
                 if self.pooling.mode == "mean" and known is not None and self.first_token is None:
                     self.first_token = first_token(states[-1].detach(), known)

@@ -119,7 +119,7 @@ class IsoBN(OptionModule):
                 self._update(x)
         elif check_values(self.batches) and int(self.batches) == 0:
             not_fitted("IsoBN", "Train it, or load a state_dict of a trained one.")
-        return check_overflow(x * self.scale.to(x.dtype), "normalised size")
+        return check_overflow(x * self.scale.to(x.dtype), "normalised size", x)
 
     def _update(self, x: Tensor) -> None:
         cov, std = (part.to(self.running_cov) for part in isobn_statistics(x, self.group))

@@ -243,7 +243,8 @@ class SoftDecay(_SoftDecayOptions):
     padding included; for that, call it there without a mask. ``alpha`` starts at -0.2. The released scripts name a
     learning rate of 2e-3 for it and train it at the model's 2e-5: for 2e-3 give it a parameter group of its own. The
     parameter is called ``raw``; in ``mode="safe"`` alpha is -sigmoid(raw), so that it stays in (-1, 0). The result has
-    the dtype of the input; half precision is computed in float32.
+    the dtype of the input; half precision is computed in float32. Where the dtype can't hold it (float16 ends at
+    65,504): :class:`~isonb.errors.DegenerateError`.
 
     >>> import isonb, torch
     >>> layer = isonb.SoftDecay(alpha=-0.6)
@@ -275,7 +276,7 @@ class SoftDecay(_SoftDecayOptions):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, T, d) and mask (B, T), or (n, d) and mask (n,); returns the shape and dtype of ``x``."""
         if process_group(self.group) is None or x.ndim != 2:
-            return soft_decay(x, self.alpha, self.mode, mask).to(x.dtype)
+            return check_overflow(soft_decay(x, self.alpha, self.mode, mask).to(x.dtype), "image")
         rows, own = union_rows(x, self.group)
         real = None if mask is None else union_rows(mask, self.group)[0]
-        return soft_decay(rows, self.alpha, self.mode, real)[own].to(x.dtype)
+        return check_overflow(soft_decay(rows, self.alpha, self.mode, real)[own].to(x.dtype), "image")

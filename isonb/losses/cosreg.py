@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb.checks import check_points, validated
+from isonb.errors import DtypeError, fail
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum
 from isonb.numerics.rows import count_nonzero_rows, directions, row_count
@@ -62,4 +63,8 @@ class GaoCosineLoss(CosRegLoss):
     @validated
     def forward(self, points: Tensor | nn.Embedding | nn.Linear, mask: Tensor | None = None) -> Tensor:
         """The embedding matrix (M, d), or the module whose weight it is; returns a scalar."""
-        return super().forward(points.weight if isinstance(points, nn.Module) else points, mask)
+        matrix = getattr(points, "weight", None) if isinstance(points, nn.Module) else points
+        if matrix is None:
+            want = "points must be a matrix, or a module that has one as its weight"
+            fail(DtypeError, want, type(points).__name__, "Pass model.get_input_embeddings().")
+        return super().forward(matrix, mask)

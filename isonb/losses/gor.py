@@ -39,7 +39,7 @@ class GORLoss(Loss):
     _: KW_ONLY
     mean_weight: float = option(1.0, "weight of the squared mean cosine within it", low=0)
     square_weight: float = option(1.0, "weight of the mean squared cosine within it", low=0)
-    hinge: bool = option(True, "stop at the 1/d of directions without preference")
+    hinge: bool = option(True, "stop at the 1/d of directions without preference", idle={"square_weight": 0.0})
     group: Group = option("world", POOLED)
 
     @validated

@@ -33,7 +33,7 @@ class IsoScoreLoss(Loss):
     weight: float = option(1.0, "above 0 raises isotropy")
     unbiased: bool = option(False, "the unbiased IsoScore; otherwise that of the sample")
     floor: float | None = option(
-        None, "the score is clamped from below here; None: 1e-12, unbiased 1e-3", low=0, high=1
+        None, "the score is clamped from below here; None: 1e-12, unbiased 1e-3", low=1e-12, high=1
     )
     group: Group = option("world", POOLED)
 

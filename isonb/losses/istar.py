@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import check_points, lasting_tensors, validated
+from isonb.checks import check_points, check_size, lasting_tensors, validated
 from isonb.errors import InputError, fail, not_fitted
 from isonb.losses.common import POOLED, Loss, attached_zero, too_few
 from isonb.measures.isoscore import plain_score, shrunk_score
@@ -39,7 +39,7 @@ class IStarLoss(Loss):
     Shapes: points (n, d), d >= 2, mask (n,) optional; returns a scalar, of weight 1 in [0, 1] (unbiased: at most 1). 0
     for fewer than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives a constant.
     Points that have no IsoScore*, all equal say: the errors and limits of :func:`isonb.isoscore_star`, or unbiased of
-    :func:`isonb.isoscore`.
+    :func:`isonb.isoscore`. With ``unbiased`` a ``shrinkage_cov`` is an :class:`~isonb.errors.InputError`.
 
     >>> import isonb, torch
     >>> points = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])
@@ -62,6 +62,8 @@ class IStarLoss(Loss):
             if mask is not None:
                 fail(InputError, "there must be one mask", "two, the first for shrinkage_cov", "Name the arguments.")
             shrinkage_cov, mask = None, shrinkage_cov
+        if self.unbiased and shrinkage_cov is not None:
+            fail(InputError, "unbiased must stand without shrinkage_cov", "both", "It shrinks nothing: leave one out.")
         points, mask = check_points(points, mask, name="points", points=0, dims=2, single=True)
         if too_few(points, mask, 4 if self.unbiased else 2, self.group):
             return attached_zero(points)
@@ -128,7 +130,8 @@ class ShrinkageCovariance:
     the same numbers.
 
     ``forward``: a callable of model and batch that returns hidden states and mask, for models other than those of
-    transformers. Every process must call :meth:`refresh`, each with its share of the data.
+    transformers. Every process must call :meth:`refresh`, each with its share of the data:
+    :class:`~isonb.errors.InputError` on all where one has no batch, or all together fewer than 2 points.
 
     :meth:`update` spares the pass of later epochs: points that training passes anyway replace older ones, so that those
     behind the covariance are half a pass old on average, as is a covariance kept for an epoch. With E the difference of
@@ -143,6 +146,7 @@ class ShrinkageCovariance:
     [[2.0, 4.0], [4.0, 8.0]]
     """
 
+    @validated
     def __init__(
         self,
         layers: Layers = "all",
@@ -152,7 +156,8 @@ class ShrinkageCovariance:
         forward: Forward = _hidden_states,
         group: Group = "world",
     ) -> None:
-        self.layers, self.include_pads, self.max_rows = layers, include_pads, max_rows
+        self.layers, self.include_pads = layers, include_pads
+        self.max_rows = check_size(max_rows, "max_rows", "It is 250,000 by default; 10**9 takes all.")
         self.forward, self.group = forward, group
         self._cov: Tensor | None = None
         self._moments: Moments | None = None  # of the rows behind it
@@ -172,28 +177,33 @@ class ShrinkageCovariance:
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> None:
         """Go on with the covariance of :meth:`state_dict`."""
-        self._cov, self._moments = None, None
         names = ("cov", *STATE)
         if state_dict and not state_dict.keys() >= {*names}:
             must = f"a saved ShrinkageCovariance must have {', '.join(names)}"
             fail(InputError, must, ", ".join(state_dict), "An older isonb saved it: begin the training anew.")
-        if state_dict:
-            self._cov, self._moments = state_dict["cov"], Moments.from_state(*(state_dict[name] for name in STATE))
+        moments = Moments.from_state(*(state_dict[name] for name in STATE)) if state_dict else None
+        self._cov, self._moments = state_dict.get("cov"), moments
 
     @lasting_tensors()
     def refresh(self, model: nn.Module, loader: Iterable[Any]) -> Tensor:
         """Measure on ``max_rows`` rows of ``loader``, each process its share, and return the covariance (d, d)."""
         group = process_group(self.group)
-        share = self.max_rows if group is None else self.max_rows / torch.distributed.get_world_size(group)
+        processes = 1 if group is None else torch.distributed.get_world_size(group)
         model = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
-        moments, dtype = Moments(), torch.float32
+        moments, dtype, without = Moments(), torch.float32, 1
         with quiet(model), _generators_kept(loader):
             for batch in loader:
                 points, mask = points_from_hidden_states(*self.forward(model, batch), self.layers, self.include_pads)
                 moments.update(points, mask)
-                dtype = points.dtype
-                if int(moments.n) >= share:
+                dtype, without = points.dtype, 0
+                if int(moments.n) >= self.max_rows / processes:
                     break
+        place = next(model.parameters(), moments.n).device  # of a process without points, that of the others
+        rows, without = self._total(torch.tensor([int(moments.n), without], device=place)).tolist()
+        if without or rows < 2:
+            must = "refresh must be given a batch on each process, and 2 points in all"
+            got = f"{rows} points, no batch on {without} of {processes}"
+            fail(InputError, must, got, "A generator is used up after a pass: give a data loader or a list.")
         whole = moments.reduced(self._total)
         self._cov = whole.cov.to(dtype)
         count, mean, scatter = whole.state_tensors()

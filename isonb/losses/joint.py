@@ -59,9 +59,8 @@ class JointLoss(OptionModule):
         total = balanced_sum(l1, l2, mean1, mean2, self.alpha)
         if self.training:
             finite = torch.isfinite(l1.detach()) & torch.isfinite(l2.detach())
-            share = self.s / (1 + step)
             for running, mean, loss in ((self.mean1, mean1, l1), (self.mean2, mean2, l2)):
-                later = torch.lerp(mean.detach(), loss.detach(), share.to(mean))
+                later = torch.lerp(mean.detach(), loss.detach(), self.s / (1 + step.to(mean)))
                 running.copy_(torch.where(finite, later, running.to(later)))
             self.step.copy_(step + finite)
         return total

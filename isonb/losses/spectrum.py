@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_overflow, check_points, validated
+from isonb.errors import ShapeError, fail
 from isonb.losses.common import Loss, attached_zero
 from isonb.numerics.distributed import Group, all_rows, process_group
 from isonb.options import option
@@ -40,10 +41,12 @@ class SpectrumControlLoss(Loss):
 
     weight: float = option(1e-4, "weight")
     _: KW_ONLY
-    prior: Literal["exponential", "polynomial"] = option("exponential", "the curve")
+    prior: Literal["exponential", "polynomial"] = option("exponential", "the curve", idle={"c1": 0.0})
     c1: float = option(1.0, "height of the curve", low=0)
-    c2: float = option(1.0, "rate of the exponential", low=0, idle={"prior": "polynomial"})
-    power: float = option(2.0, "power of the index of a singular value in the curve", low=0, high=100)
+    c2: float = option(1.0, "rate of the exponential", low=0, idle={"prior": "polynomial", "c1": 0.0})
+    power: float = option(
+        2.0, "power of the index of a singular value in the curve", low=0, high=100, idle={"c1": 0.0, "c2": 0.0}
+    )
     top: int | None = option(5, "how many singular values; None: all", low=1)
     group: Group = option("world", "the processes whose rows are gathered")
 
@@ -53,6 +56,9 @@ class SpectrumControlLoss(Loss):
         alone = process_group(self.group) is None
         points, mask = check_points(points, mask, name="points", points=int(mask is not None and alone))
         if not alone:
+            if points.ndim > 2:
+                want = "points must have shape (n, d) where the rows of several processes are gathered"
+                fail(ShapeError, want, f"shape {tuple(points.shape)}", "Pass group=None: matrix by matrix.")
             points = all_rows(points if mask is None else points[mask], self.group)
         if points.numel() == 0:
             return attached_zero(points)

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from isonb.checks import check_size
 from isonb.errors import InputError, fail, in_one_line
 from isonb.integrations.hidden_states import encoder_of
 from isonb.models.locate import find, reject
-from isonb.models.text_models import input_limit, quiet, reads_text, with_dropout
+from isonb.models.text_models import check_room, input_limit, quiet, reads_text, with_dropout
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,13 @@ class TokenizedSentences:
 
     @classmethod
     def read(cls, encoder: Encoder, texts: Sequence[str], max_length: int | None = None) -> TokenizedSentences:
-        """Tokenise, cut at ``max_length`` tokens or the model's limit. InputError for a text without any token."""
-        limit = min(max_length or encoder.max_length, encoder.max_length)
+        """Tokenise, cut at ``max_length`` tokens or the model's limit. InputError for a text without any token, and for
+        a ``max_length`` that special tokens fill.
+        """
+        limit = encoder.max_length
+        if max_length is not None:
+            limit = min(check_size(max_length, "max_length", "Leave it out for the model's own limit."), limit)
+        check_room(encoder.tokenizer, limit)
         tokens = encoder.tokenizer(list(texts), truncation=True, max_length=limit, return_special_tokens_mask=True)
         for text, ids in zip(texts, tokens["input_ids"], strict=True):
             if not ids:
@@ -229,7 +235,8 @@ def encode(
     Texts are cut at ``max_length`` tokens (None: the model's limit).
     Batches are formed by length, to waste little on padding, and put back in order: neither the order of the texts nor
     ``batch_size`` changes a result by more than float rounding. The bar shows on a terminal only.
-    Raises :class:`~isonb.errors.InputError` for no texts, a bare string, or a text without any token.
+    Raises :class:`~isonb.errors.InputError` for no texts, a bare string, a text without any token, or a ``max_length``
+    that special tokens fill.
 
     >>> states = encode(load("minilm"), ["A cone.", "A ball of yarn."])
     >>> tuple(states.hidden_states.shape), states.mask.sum(-1).tolist()
@@ -239,8 +246,7 @@ def encode(
         odd = next((text for text in texts if not isinstance(text, str)), None)
         got = "one string" if isinstance(texts, str) else "none" if odd is None else type(odd).__name__
         fail(InputError, "texts must be one or more strings in a list", got, "Pass a list of str.")
-    if batch_size < 1:
-        fail(InputError, "batch_size must be at least 1", batch_size, "Try 32.")
+    batch_size = check_size(batch_size, "batch_size", "Try 32.")
     sentences = TokenizedSentences.read(encoder, texts, max_length)
     batch = sentences.batch(range(len(sentences)), "cpu")
     ids, mask = batch["input_ids"], batch["attention_mask"].bool()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from isonb.errors import InputError, fail
 from isonb.models.catalogue import INDEX, WHOLE
 from isonb.models.module_list import read_json
 from isonb.runtime.machine import memory
@@ -134,6 +135,14 @@ def input_limit(config: Any, tokenizer: Any) -> int:
         positions -= (config.pad_token_id or 0) + 1
     limit = min(int(tokenizer.model_max_length), positions)
     return limit if limit < UNLIMITED - USUAL else USUAL
+
+
+def check_room(tokenizer: Any, limit: int) -> None:
+    """Raise :class:`~isonb.errors.InputError` where special tokens alone fill an input of ``limit`` tokens."""
+    count = getattr(tokenizer, "num_special_tokens_to_add", int)()
+    if limit <= count:
+        want = f"max_length must leave room for a word beside {count} special tokens"
+        fail(InputError, want, limit, f"Take {count + 1} or more.")
 
 
 def is_decoder(config: Any) -> bool:

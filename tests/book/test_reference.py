@@ -57,9 +57,11 @@ MODULES = ["losses", "layers", "transforms", "metrics", "auditing", *(f"integrat
 @built
 @pytest.mark.parametrize("module", MODULES)
 def test_every_name_of_a_module_has_an_entry(entries, module):
-    names = importlib.import_module(f"isonb.{module}").__all__
+    room = importlib.import_module(f"isonb.{module}")
+    own = [name for name, it in vars(room).items() if getattr(it, "__module__", "") == room.__name__ and name[0] != "_"]
+    names = getattr(room, "__all__", own)
     missing = {name for name in names if not {f"isonb.{name}", f"isonb.{module}.{name}"} & entries.keys()}
-    assert missing <= {"Penalty"}, "which is a type"
+    assert missing <= {"reads_forwards"}, "which the page leaves out"
 
 
 @built

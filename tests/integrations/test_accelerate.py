@@ -12,7 +12,7 @@ from gloo import run
 from support import assert_same
 from torch.utils.data import DataLoader
 
-from isonb.errors import FitWarning, InputError
+from isonb.errors import FitWarning, InputError, ShapeError
 from isonb.integrations.accelerate import groups, measure, own_rows, update
 from isonb.integrations.hidden_states import Pooling
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
@@ -117,8 +117,15 @@ def test_the_shrinkage_covariance_reaches_the_penalty():
     assert_same(log["isonb_penalty"], expected["isonb_penalty"])
     assert [one_update(2, scheduler=item)[3] for item in (None, "its own")] == [0.5, 0.25]
     assert (after - one_update(2)[1]).abs().max() > 1e-4
-    with pytest.raises(InputError, match="must take a shrinkage_cov where one is given; got CosRegLoss"):
-        one_update(penalty=CosRegLoss(), shrinkage_cov=cov)
+    for penalty in (CosRegLoss(), IStarLoss(unbiased=True)):
+        with pytest.raises(InputError, match=f"must use a shrinkage_cov where .* got {type(penalty).__name__}"):
+            one_update(penalty=penalty, shrinkage_cov=cov)
+
+
+def test_a_penalty_that_is_not_one_number_is_refused():
+    for parts in (1, 2):
+        with pytest.raises(ShapeError, match="a penalty must return a tensor of one number; got float"):
+            one_update(parts, penalty=lambda points: 1.0)
 
 
 def test_a_batch_without_labels_is_refused():

@@ -3,7 +3,7 @@
 import pytest
 import tiny
 import torch
-from transformers import T5Config, T5ForConditionalGeneration
+from transformers import DataCollatorWithFlattening, T5Config, T5ForConditionalGeneration
 
 from isonb.errors import InputError, ShapeError
 from isonb.integrations.hidden_states import HiddenStates, Pooling, encoder_of
@@ -104,6 +104,24 @@ class Prompted(torch.nn.Module):
 def test_a_prompt_before_the_words_has_its_places():
     cloud, _ = tiny.points(Pooling("tokens"), Prompted(), INPUTS)
     assert len(cloud) == INPUTS["attention_mask"].sum() + 2 * len(INPUTS["attention_mask"])
+
+
+@pytest.mark.parametrize("starts", [False, True])
+def test_a_row_of_several_packed_texts_has_no_points_but_its_tokens(starts):
+    model, pack = tiny.model().eval(), DataCollatorWithFlattening(return_flash_attn_kwargs=starts)
+    one, two = pack([{"input_ids": [3, 4, 5]}]), pack([{"input_ids": [3, 4, 5]}, {"input_ids": [7]}])
+    for points in ("cls", "last", "mean"):
+        pooling = Pooling(points)
+        assert len(points_of(pooling, model, one)) == 1
+        with pytest.raises(InputError, match=f"with points='{points}' a row must hold one text"):
+            points_of(pooling, model, two)
+    assert len(points_of(Pooling("tokens"), model, two)) == 4
+
+
+def points_of(pooling, model, batch):
+    with pooling.watch(model) as states:
+        model(input_ids=batch["input_ids"], position_ids=batch["position_ids"])
+    return pooling.points(states, batch)[0]
 
 
 def test_labels_follow_the_points():

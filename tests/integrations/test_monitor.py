@@ -120,8 +120,12 @@ def test_mistakes(options, message):
         IsotropyMonitor(**options)
     with pytest.raises(InputError, match="a gate must have a limit"):
         Gate("isoscore")
-    with pytest.raises(InputError, match="patience must be 1 or more; got 0"):
-        Gate("isoscore", low=0.1, patience=0)
+    for patience in (0, 2.5):
+        with pytest.raises(InputError, match=f"patience must be at least 1 and an integer; got {patience}"):
+            Gate("isoscore", low=0.1, patience=patience)
+    for limits in ({"low": 0.9, "high": 0.1}, {"low": "a"}, {"high": float("nan")}):
+        with pytest.raises(InputError, match="low and high must be numbers, low at most high; got low"):
+            Gate("isoscore", **limits)
 
 
 @pytest.mark.parametrize("measures", [("relative_spread", "mean_cosine"), ("mean_cosine", "mean_cosine")])

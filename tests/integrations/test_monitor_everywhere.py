@@ -135,6 +135,25 @@ def test_the_points_are_those_of_the_encoder_and_its_mask():
     torch.testing.assert_close(got, want)
 
 
+@pytest.mark.parametrize("points", ["mean", "tokens"])
+@pytest.mark.parametrize("module", ["bert.encoder.layer.1", "bert.encoder.layer.0.output"])
+def test_of_a_part_without_a_mask_the_points_are_those_of_the_penalty(points, module):
+    network, batch = tiny.model(), tiny.batch(tiny.sentences(4))
+    monitor = IsotropyMonitor(every=1, pooling=Pooling(points), module=module)
+    monitor._begin(network)
+    network(**batch)
+    got, (want, _) = monitor._points.take(), tiny.points(monitor.pooling, network, batch)
+    torch.testing.assert_close(got, want.detach())
+
+
+def test_packed_texts_have_no_points_of_their_own():
+    network, texts = tiny.model(), {"input_ids": torch.tensor([[3, 4, 5]]), "position_ids": torch.tensor([[0, 1, 0]])}
+    monitor = IsotropyMonitor(every=1, pooling=Pooling("mean"))
+    monitor._begin(network)
+    network(**texts)
+    assert "a row must hold one text" in monitor._end(1).undefined["isoscore_unbiased"]
+
+
 @pytest.mark.parametrize(
     ("result", "options", "message"),
     [

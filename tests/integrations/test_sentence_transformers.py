@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
 from transformers import AutoTokenizer
 
-from isonb.errors import FitWarning, InputError, PrecisionWarning
+from isonb.errors import FitWarning, InputError, PrecisionWarning, ShapeError
 from isonb.integrations.sentence_transformers import IsotropyLoss, TokenSoftDecay, append_transform, dense
 from isonb.losses import CosRegLoss, GORLoss, IStarLoss, PersistentEntropyLoss
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
@@ -131,8 +131,20 @@ def test_istar_without_a_larger_sample_warns(model):
     with pytest.warns(FitWarning, match=r"without shrinkage_cov.*ShrinkageCovariance"):
         IsotropyLoss(model, task, IStarLoss())
     penalty, cov = IStarLoss(), torch.eye(8)
-    for own in (IStarLoss(zeta="auto"), IStarLoss(unbiased=True), lambda points: penalty(points, cov), CosRegLoss()):
+    for own in (
+        IStarLoss(zeta="auto"),
+        IStarLoss(zeta=0),
+        IStarLoss(unbiased=True),
+        lambda points: penalty(points, cov),
+        CosRegLoss(),
+    ):
         IsotropyLoss(model, task, own)
+
+
+def test_a_penalty_that_is_not_one_number_is_refused(model):
+    loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), lambda points: points.sum(-1))
+    with pytest.raises(ShapeError, match=r"a penalty must return a tensor of one number; got shape \(6,\)"):
+        loss(features(model))
 
 
 def test_labels_reach_a_penalty_that_asks_for_them(model):
@@ -236,6 +248,15 @@ def test_soft_decay_is_trained_saved_and_loaded(bert, tmp_path, mode):
     again = SentenceTransformer(str(tmp_path), device="cpu", trust_remote_code=True)
     assert again[1].alpha == pytest.approx(model[1].alpha, abs=1e-7)
     torch.testing.assert_close(torch.as_tensor(again.encode(TEXTS)), torch.as_tensor(model.encode(TEXTS)))
+
+
+def test_soft_decay_of_packed_sentences_is_that_of_padded_ones():
+    draw = torch.Generator().manual_seed(0)
+    rows = [torch.randn(length, 16, generator=draw) for length in (3, 5)]
+    packed = {"input_ids": torch.ones(1, 8, dtype=torch.long), "cu_seq_lens_q": torch.tensor([0, 3, 8])}
+    decay, pooling = TokenSoftDecay(-0.4), Pooling(16)
+    got = pooling(decay(packed | {"token_embeddings": torch.cat(rows).unsqueeze(0)}))["sentence_embedding"]
+    torch.testing.assert_close(got, torch.stack([decay.layer(row).mean(0) for row in rows]))
 
 
 @pytest.mark.parametrize("alpha", [0.3, -1.5])

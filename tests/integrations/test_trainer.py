@@ -10,12 +10,13 @@ from gloo import run
 from support import normal
 from tiny import IsotropyTrainer
 from torch import Tensor
+from torch.utils.data import IterableDataset
 from transformers import Trainer, TrainingArguments
 
-from isonb.errors import InputError, PrecisionWarning
+from isonb.errors import InputError, PrecisionWarning, ShapeError
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.trainer import IsotropyTrainerMixin
-from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal
+from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal, value_of
 from isonb.losses import (
     CosRegLoss,
     GORLoss,
@@ -146,6 +147,14 @@ def test_the_shrinkage_covariance_is_measured_at_each_epochs_start(tmp_path, mon
     few = train(tmp_path, 1, penalty=Watched(0.0), shrinkage_rows=10, **options)
     assert not torch.equal(few.shrinkage.cov, trained.shrinkage.cov)
     assert_same_weights(few, trained, atol=0)
+
+
+@pytest.mark.parametrize("options", [{"zeta": "auto"}, {"zeta": 0}, {"unbiased": True}], ids=str)
+def test_an_istar_that_gives_the_covariance_no_weight_measures_none(tmp_path, options):
+    loss = IStarLoss(**options)
+    trained = train(tmp_path, penalty=loss, **EVERY)
+    assert trained.shrinkage is None
+    assert_same_weights(trained, train(tmp_path, penalty=lambda points: loss(points), **EVERY), atol=0)
 
 
 class Compared(IStarLoss):
@@ -302,6 +311,22 @@ def test_the_log_holds_the_penalty_and_evaluation_does_not(tmp_path):
     assert "isonb_penalty" not in trained.state.log_history[-1]
 
 
+class Endless(IterableDataset):
+    """Two batches an epoch, as nobody knows before its end."""
+
+    def __iter__(self):
+        return iter(tiny.sentences(16))
+
+
+def test_the_logged_mean_is_over_updates_where_an_epochs_length_is_not_known(tmp_path):
+    each, all_four = (trainer_of(tmp_path, changes={"max_steps": 4, "logging_steps": steps}) for steps in (1, 4))
+    for trainer in (each, all_four):
+        trainer.train_dataset = Endless()
+        trainer.train()
+    want = sum(entry["isonb_penalty"] for entry in each.state.log_history[:4]) / 4
+    assert all_four.state.log_history[0]["isonb_penalty"] == pytest.approx(want, abs=1e-12)
+
+
 def test_typed_errors(tmp_path, monkeypatch):
     frozen = tiny.model()
     frozen.bert.requires_grad_(False)
@@ -309,6 +334,9 @@ def test_typed_errors(tmp_path, monkeypatch):
     trainer = IsotropyTrainer(model=frozen, args=args, train_dataset=tiny.sentences(8), penalty=one_minus_isoscore)
     with pytest.raises(InputError, match="must depend on trainable weights"):
         trainer.train()
+    for unused in ({"running_shrinkage": True}, {"shrinkage_rows": 10}):
+        with pytest.raises(InputError, match=r"running_shrinkage must come with a penalty that uses .* got CosRegLoss"):
+            trainer_of(tmp_path, penalty=CosRegLoss(), **unused)
     monkeypatch.setattr(TrainingArguments, "n_gpu", 2)
     with pytest.raises(InputError, match=r"each process must have one device; got 2 under nn\.DataParallel"):
         train(tmp_path)
@@ -328,6 +356,16 @@ def test_a_constant_penalty_and_one_that_skips_a_part_give_zero():
     for penalty in (lambda x, labels: x.new_zeros(()), lambda x, labels: x[:2].sum()):
         _, gradients = penalty_gradients(penalty, [(part, None) for part in parts])
         assert bool((gradients[1] == 0).all())
+
+
+@pytest.mark.parametrize(("result", "got"), [(lambda x: x.sum(-1), r"shape \(5,\)"), (lambda x: 1.0, "float")])
+def test_a_penalty_that_is_not_one_number_is_refused(result, got):
+    for look in (
+        lambda: value_of(result, normal(5, 3)),
+        lambda: penalty_gradients(lambda x, labels: result(x), [(normal(5, 3), None)]),
+    ):
+        with pytest.raises(ShapeError, match=f"a penalty must return a tensor of one number; got {got}"):
+            look()
 
 
 class Counting(torch.nn.Module):
@@ -369,6 +407,9 @@ def test_a_penalty_that_is_compiled_or_partly_called_gets_what_it_takes():
         compiled = torch.compile(loss, backend="eager")
         for penalty in (loss, compiled, partial(loss), partial(compiled), loss.forward):
             assert asked(penalty, **offers) == {name: offers[name]}
+    star_alone = IStarLoss(unbiased=True)
+    for penalty in (star_alone, torch.compile(star_alone, backend="eager"), partial(star_alone), star_alone.forward):
+        assert asked(penalty, **offers) == {}
     assert asked(partial(star, shrinkage_cov=torch.eye(2)), **offers) == {}  # given once for all
 
 

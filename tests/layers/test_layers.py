@@ -96,6 +96,21 @@ def test_isobn_keeps_its_statistics(dtype):
     assert_same(tuple(layer.state_dict().values()), tuple(plain.state_dict().values()), rtol=0, atol=0)
 
 
+def test_rows_that_are_not_finite_are_no_overflow():
+    layer, bad = IsoBN(6), torch.tensor([[1.0, float("nan"), 1.0, 1.0, 1.0, 1.0]])
+    layer(uneven(20, 6).float())
+    for mode in (layer, layer.eval()):  # of one row no statistics are taken
+        with pytest.raises(DegenerateError, match=r"^IsoBN: x must be finite; got nan at index \(0, 1\)"):
+            mode(bad)
+
+
+def test_a_result_beyond_half_precision_is_refused():
+    x = (1 + 3 * torch.eye(4)) * 16_000
+    assert SoftDecay()(x).max() > 65_504
+    with pytest.raises(DegenerateError, match=r"^SoftDecay: the image of the points must fit torch\.float16; got inf"):
+        SoftDecay()(x.half())
+
+
 def test_soft_decay_layer():
     x, mask = uneven(3, 6, 8), some_mask(3, 6)
     for mode in ("code", "safe"):

@@ -74,9 +74,9 @@ def test_joint_loss_follows_the_published_steps():
     joint = JointLoss(s=0.15).double()
     totals = []
     for l1, l2 in ((1.0, 4.0), (0.8, 3.5), (0.6, 3.0)):
-        totals.append(joint(torch.tensor(l1).double(), torch.tensor(l2).double()).item())
+        totals.append(joint(*torch.tensor([l1, l2], dtype=torch.float64)).item())
         if len(totals) == 2:
-            assert (joint.mean1.item(), joint.mean2.item()) == pytest.approx((0.985, 3.9625))
+            assert (joint.mean1.item(), joint.mean2.item()) == pytest.approx((0.985, 3.9625), rel=1e-13)
     assert totals == pytest.approx([2.5, 2.09375, 1.689862], abs=1e-6)
     state = {name: value.clone() for name, value in joint.state_dict().items()}
     assert set(state) == {"mean1", "mean2", "step"}
@@ -196,6 +196,8 @@ def test_minus_log_isoscore_ends_at_its_floor(monkeypatch):
     x = leaf(normal(12, 1) @ normal(1, 5, seed=1))
     assert IsoScoreLoss()(x).item() == pytest.approx(-math.log(1e-12), rel=1e-2)
     assert IsoScoreLoss(floor=0.1)(x).item() == pytest.approx(-math.log(0.1))
+    with pytest.raises(InputError, match="from 1e-12 to 1 or None; got 0"):
+        IsoScoreLoss(floor=0)
     as_on_an_accelerator(monkeypatch)
     loss = IsoScoreLoss(unbiased=True)(x, torch.arange(12) < 3)  # three points say nothing
     assert loss.item() == pytest.approx(-math.log(1e-3))
@@ -210,6 +212,10 @@ def test_gao_takes_the_module():
     padded = nn.Embedding(9, 4, padding_idx=0)
     GaoCosineLoss()(padded).backward()
     assert bool(torch.isfinite(padded.weight.grad).all())
+    with pytest.raises(DtypeError, match=r"^GaoCosineLoss: points must be a matrix, or a module .*; got ReLU"):
+        GaoCosineLoss()(nn.ReLU())
+    with pytest.raises(ShapeError, match=r"^GaoCosineLoss: points must have shape \(n, d\)"):
+        GaoCosineLoss()(nn.LayerNorm(4))
 
 
 def test_spectrum_control():
@@ -228,6 +234,8 @@ def test_bad_input():
     for call, kind, match in (
         (lambda: entropy(x, labels.bool()), DtypeError, "labels must be integers"),  # a mask, it seems
         (lambda: IStarLoss()(x, labels.bool(), labels.bool()), InputError, "one mask"),
+        (lambda: entropy(x, labels.tolist()), DtypeError, r"got list\. Pass torch\.as_tensor\(labels\)\.long\(\)"),
+        (lambda: CosRegLoss()(x, mask=[True] * 8), DtypeError, r"got list\. Pass torch\.as_tensor\(mask\)\.bool\(\)"),
         (lambda: entropy(x, labels[:5]), ShapeError, r"shape \(8,\)"),
         (lambda: GORLoss()(x.unsqueeze(0)), ShapeError, r"^GORLoss: .*\(n, d\)"),
         (lambda: sigreg_penalty(x, torch.eye(4)), ShapeError, "3 dimensions of the points"),
@@ -235,6 +243,7 @@ def test_bad_input():
         (lambda: random_directions(3, 0), ShapeError, "at least 1"),
         (lambda: IStarLoss()(x, torch.eye(4)), ShapeError, "shrinkage_cov"),
         (lambda: IStarLoss()(x[:, :1]), ShapeError, "dimensions"),
+        (lambda: IStarLoss(unbiased=True)(x, torch.eye(3)), InputError, "without shrinkage_cov; got both"),
     ):
         with pytest.raises(kind, match=match):
             call()
@@ -369,6 +378,21 @@ def test_points_from_hidden_states():
     check_rejects(points_from_hidden_states, ShapeError, '"all"', tuple(states), mask, "last")
 
 
-def test_a_covariance_saved_without_its_rows_is_refused():
+def test_what_a_shrinkage_covariance_refuses_leaves_it_as_it_was():
+    measure = ShrinkageCovariance(forward=lambda model, batch: ([batch, batch], None))
+    cov = measure.refresh(nn.Identity(), used_up := iter([uneven(3, 2, 4)]))
     with pytest.raises(InputError, match="must have cov, count, mean, scatter; got cov"):
-        ShrinkageCovariance().load_state_dict({"cov": torch.eye(2)})
+        measure.load_state_dict({"cov": torch.eye(2)})
+    with pytest.raises(InputError, match=r"got 0 points, no batch on 1 of 1\. A generator is used up"):
+        measure.refresh(nn.Identity(), used_up)
+    with pytest.raises(InputError, match="got 1 points, no batch on 0 of 1"):
+        measure.refresh(nn.Identity(), [uneven(1, 1, 4)])
+    assert measure.cov is cov
+    measure.load_state_dict({})
+    assert measure.state_dict() == {}
+
+
+@pytest.mark.parametrize("rows", [-1, 0, 2.5, True, math.nan, None, "all"])
+def test_the_rows_of_a_shrinkage_covariance_are_a_whole_number(rows):
+    with pytest.raises(InputError, match=r"^ShrinkageCovariance: max_rows must be at least 1 and an integer"):
+        ShrinkageCovariance(max_rows=rows)

@@ -8,9 +8,17 @@ from gloo import run
 from support import assert_same, normal, uneven
 from torch import nn
 
-from isonb.errors import InputError
+from isonb.errors import InputError, ShapeError
 from isonb.layers import IsoBN, SoftDecay
-from isonb.losses import CosRegLoss, IsoScoreLoss, IStarLoss, JointLoss, PersistentEntropyLoss, ShrinkageCovariance
+from isonb.losses import (
+    CosRegLoss,
+    IsoScoreLoss,
+    IStarLoss,
+    JointLoss,
+    PersistentEntropyLoss,
+    ShrinkageCovariance,
+    SpectrumControlLoss,
+)
 from isonb.losses.sigreg import random_directions
 from isonb.numerics.distributed import all_rows, all_sum, from_first, process_group, union_moments
 
@@ -101,6 +109,16 @@ def layers_on(x):
     return normed, decayed.detach(), *grads
 
 
+def refused(rank):
+    """What a process says where the second has no batch, and of masked matrices, which would be merged."""
+    measure = ShrinkageCovariance(forward=lambda model, batch: ([batch, batch], None))
+    with pytest.raises(InputError) as shrinkage:
+        measure.refresh(nn.Identity(), [uneven(2, 3, 4)][rank:])
+    with pytest.raises(ShapeError) as matrices:
+        SpectrumControlLoss()(uneven(2, 3, 4), mask=torch.ones(2, 3).bool())
+    return str(shrinkage.value), str(matrices.value)
+
+
 def collectives(rank):
     """What the building blocks give."""
     rows = (torch.arange(2.0), torch.arange(2.0, 5.0))[rank].unsqueeze(-1).requires_grad_()
@@ -134,6 +152,7 @@ def work():
     result["alone"] = IStarLoss(group=None)(data(shard_of(rank, SHARDS["unequal"]))[0])
     half = dist.new_group([0])
     result["subgroup"] = CosRegLoss(group=half)(data(shard_of(0, SHARDS["unequal"]))[0]) if rank == 0 else None
+    result["refused"] = refused(rank)
     result["layers"] = layers_on(data(shard_of(rank, SHARDS["unequal"]))[0])
     return result
 
@@ -188,6 +207,13 @@ def test_shrinkage_covariance_of_the_union(processes):
     cov = encoder()(x).detach().T.cov()
     for result in processes:
         assert_same(result["shrinkage"], (cov, shrinkage_of(x)[1]), rtol=1e-8)
+
+
+def test_all_processes_refuse_what_one_can_not_do(processes):
+    for result in processes:
+        shrinkage, matrices = result["refused"]
+        assert "got 6 points, no batch on 1 of 2." in shrinkage
+        assert "points must have shape (n, d) where the rows of several processes are gathered" in matrices
 
 
 def test_layers_on_the_union(processes):

@@ -142,6 +142,13 @@ def test_bad_texts(minilm, texts, size, message):
         loading.encode(Encoder(Letters(), minilm.model, "letters", "0"), texts, batch_size=size)
 
 
+@pytest.mark.parametrize("length", [0, 1, 2, -1, 2.5])
+def test_a_length_without_room_for_a_word_is_refused(minilm, length):
+    with pytest.raises(InputError, match=f"max_length must .*; got {length}"):
+        loading.encode(minilm, TEXTS[:2], max_length=length, progress=False)
+    assert loading.encode(minilm, TEXTS[:2], max_length=3, progress=False).mask.sum(-1).tolist() == [3, 3]
+
+
 @gpu
 def test_gpu_agrees(minilm):
     got, want = (
