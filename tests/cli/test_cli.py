@@ -15,9 +15,11 @@ from isonb import cli
 from isonb.errors import install_line
 from isonb.measures.registry import MEASURES
 from isonb_lab.cli import LISTS, commands, lists
+from isonb_lab.cli.comparisons import control_lines
 from isonb_lab.cli.summary import summary
 from isonb_lab.data.tasks import TASKS
 from isonb_lab.methods import methods
+from isonb_lab.runs.inputs import named
 from isonb_lab.runs.protocols import PROTOCOLS
 from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.settings import plan, resolve
@@ -131,6 +133,27 @@ def test_a_control_that_is_no_good_is_asked_for(executed, tmp_path, capsys):
     write_record(records, Record(control.config, metrics))
     assert cli.main(arguments) == 0
     assert "control   none: accuracy 0.5000; isonb compare" in capsys.readouterr().out
+
+
+def test_a_control_of_other_rows_is_not_shown_as_one(tmp_path):
+    run = plan({"task": "english_sentiment", "protocol": "smoke", "method": "istar"})
+    then, now = {"train": "a" * 64, "model": "m"}, {"train": "b" * 64, "model": "m"}
+    record, records = Record(run.config, {"accuracy": 0.9}, manifest={"data": now}), tmp_path / "records"
+    write_record(records, Record(run.control.config, {"accuracy": 0.5}, manifest={"data": then}))
+    (line,) = control_lines(run, record, tmp_path)
+    assert line.startswith("control   none on these rows (other train (aaaaaaaa then, bbbbbbbb now)), not in")
+    again = run.control.with_inputs(named(now))
+    write_record(records, Record(again.config, {"accuracy": 0.6}, manifest={"data": now}))
+    assert control_lines(run, record, tmp_path)[0].startswith("control   none: accuracy 0.6000")
+
+
+def test_a_doses_run_has_no_control_and_ends_well(executed, tmp_path, capsys):
+    arguments = ["run", "--experiment", "doses", "--method", "isolayer", "--protocol", "smoke", "--out", str(tmp_path)]
+    assert cli.main([*arguments, "--fail-under", "accuracy=0.7"]) == 0
+    assert cli.main([*arguments, "--fail-under", "accuracy=0.8"]) == 1
+    text = capsys.readouterr().out
+    assert "control" not in text
+    assert "record    " in text
 
 
 def test_run_takes_options_of_the_method_and_settings(executed, tmp_path):
@@ -257,6 +280,12 @@ def test_similarity_stands_beside_plain_vectors(monkeypatch, tmp_path, capsys):
     text = capsys.readouterr().out
     assert "spearman.mean 61.0000   (plain vectors: 55.0000)" in text
     assert "it was there before" in text
+
+
+def test_runs_from_before_and_after_an_option_came_are_one_row():
+    old, new = (record(method="log_isoscore", seed=seed) for seed in (0, 1))
+    del old.config["method"]["place"], old.config["pooling"]
+    assert summary([old, new])["seeds"].tolist() == [2]
 
 
 def test_rows_that_would_look_alike_say_in_what_they_differ():

@@ -129,6 +129,13 @@ def test_names_for_numbers_do_not_merge_them(capsys):
     assert "a label must be one of those there are; got '007'" in err
 
 
+def test_too_few_names_for_numbers_are_counted(capsys):
+    csv("my.csv", *[(f"text {i}", i % 3) for i in range(60)])
+    code, _, err = output(capsys, "tasks", "check", "my.csv", "--labels", "no,yes")
+    assert code == 2
+    assert "must have a name for each number; got 3 different numbers, 2 names. Name each" in err
+
+
 def test_an_error_of_a_hundred_thousand_characters_is_cut_to_a_screen(capsys):
     long = "label " * 17_500
     csv("my.csv", *[(f"text {i}", [long, "b"][i % 2]) for i in range(60)])

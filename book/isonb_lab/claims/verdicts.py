@@ -30,6 +30,7 @@ from isonb.errors import InputError, fail
 from isonb_lab.claims.treatment import Treatment
 from isonb_lab.statistics.resampling import bootstrap
 from isonb_lab.statistics.seeds import (
+    DIGITS,
     LEVEL,
     POWER,
     STUDENTS,
@@ -332,12 +333,12 @@ class Judgement:
 
 
 def difference(a: Units, b: Units) -> dict[tuple[str, int], float]:
-    """Subtract b from a for the units that both have: what a method changed, run by run.
+    """Subtract b from a for the units that both have, to 12 digits: what a method changed, run by run.
 
     >>> difference({("cola", 0): 0.5, ("cola", 1): 0.25}, {("cola", 0): 0.25})
     {('cola', 0): 0.25}
     """
-    return {unit: a[unit] - b[unit] for unit in sorted(set(a) & set(b))}
+    return {unit: round(a[unit] - b[unit], DIGITS) for unit in sorted(set(a) & set(b))}
 
 
 def by_cell(units: Units) -> dict[str, list[float]]:
@@ -494,7 +495,7 @@ def _over(informative: Sequence[JudgedCell], units: Units) -> Interval:
     seeds = [{seed for name, seed in units if name == cell.name} for cell in informative]
     common = sorted(set.intersection(*seeds))
     means = [float(np.mean([units[cell.name, seed] for cell in informative])) for seed in common]
-    if len(means) >= FEWEST and np.ptp(means) > 0:
+    if len(means) >= FEWEST and not constant(np.array(means)):
         return student(means, level=LEVEL)
     return random_effects([cell.interval for cell in informative if cell.interval is not None], level=LEVEL)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from isonb.cli.parsers import MANY, Command, add_command
 
+DATA = 'data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)'
 LISTS = ("tasks", "models", "methods", "measures", "protocols", "install", "grids")
 
 
@@ -51,7 +52,7 @@ def _add_run(name: str, commands: Any) -> None:
 
 def _add_outputs(add: Any) -> None:
     """Where rows of runs come from, and what they leave."""
-    add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
+    add("--data", help=DATA)
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--retry-failed", action="store_true", help="run again what failed before")
     trackers = "trackers, separated by commas, as the Trainer's report_to: tensorboard, wandb, mlflow, ..."
@@ -105,6 +106,7 @@ def _add_status(name: str, commands: Any) -> None:
     add("out", metavar="OUT", help="folder of a sweep")
     add("grid", metavar="GRID", nargs="?", help="YAML file or name, to count the runs still to do")
     add("--size", default="small", help="size of the grid (%(default)s)")
+    add("--data", help=DATA)
     add("--json", action="store_true", help="print it as JSON")
 
 
@@ -149,6 +151,7 @@ def _add_plan(name: str, commands: Any) -> None:
     add("grid", metavar="GRID", help="YAML file or name; isonb list grids")
     add("--size", default="small", help="size of the grid (%(default)s)")
     add("--out", default="runs", help="folder with the pilot: three seeds of the grid's runs (%(default)s)")
+    add("--data", help=DATA)
     add("--gain", type=float, required=True, help="the gain to be shown, in points")
     add("--power", type=float, default=0.8, help="share of studies that show it (%(default)s)")
 

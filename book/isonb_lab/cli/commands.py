@@ -91,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
         what = "plain vectors" if planned.experiment == "similarity" else "the majority baseline"
         comparison = "" if base is None else f"   ({what}: {base:.4f})"
         print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{comparison}")
-    for line in control_lines(planned, record, out):
+    for line in control_lines(planned, record, out) if planned.experiment != "doses" else ():  # it has no control
         print(line)
     note = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
     for text in record.manifest.get("warnings", ()):
@@ -174,7 +174,7 @@ def _status(options: argparse.Namespace) -> int:
     if not Path(options.out).is_dir():
         fail(CommandError, "OUT must be the folder of a sweep", repr(options.out), "Name the --out of the sweep.")
     runs = load_grid(options.grid, options.size) if options.grid else None
-    note = status(options.out, runs)
+    note = status(options.out, runs, options.data)
     print(json.dumps(asdict(note)) if options.json else note)
     return 0
 

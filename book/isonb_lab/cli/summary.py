@@ -15,11 +15,12 @@ from typing import Any
 
 import pandas as pd
 
+from isonb.errors import InputError
 from isonb_lab.methods import label, plain_value
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import metrics_of
 from isonb_lab.runs.run_ids import canonical
-from isonb_lab.runs.settings import Planned
+from isonb_lab.runs.settings import Planned, identity
 from isonb_lab.runtime.progress import read_progress
 
 LOOK_EVERY = 0.5  # seconds
@@ -43,7 +44,8 @@ def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
 
     The baseline is that of the majority, in similarity the plain vectors; None where there is neither.
     """
-    metrics = metrics_of(str(record.config.get("task")), record.metrics)
+    noted = record.manifest.get("scored", {}).get("metrics", ())
+    metrics = metrics_of(str(record.config.get("task")), record.metrics, noted)
     return [(name, record.metrics[name], _baseline(record, name)) for name in metrics]
 
 
@@ -72,8 +74,7 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
     cells: dict[str, list[Record]] = {}
     for record in records:
         if record.status == "complete" and scores(record):
-            key = canonical({name: value for name, value in record.config.items() if name != "seed"})
-            cells.setdefault(key, []).append(record)
+            cells.setdefault(_cell(record.config), []).append(record)
     rows = [_row(seeds) for seeds in cells.values()]
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
@@ -94,6 +95,14 @@ def in_columns(frame: pd.DataFrame, **options: Any) -> str:
     width = shutil.get_terminal_size().columns if narrow else None
     widest = {"line_width": width, "max_colwidth": width // 2} if width else {}
     return str(frame.to_string(na_rep="", index_names=False, **widest, **options))
+
+
+def _cell(config: Mapping[str, Any]) -> str:
+    """One word for all of a configuration but the seed; an option that came later counts as it does for an id."""
+    alike = {name: value for name, value in config.items() if name != "seed"}
+    with contextlib.suppress(InputError):  # the file of a method of one's own is gone: all of its options count
+        alike = identity(alike)
+    return canonical(alike)
 
 
 def _row(records: list[Record]) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from isonb.errors import fail
 from isonb_lab.claims.table import failed
 from isonb_lab.comparing.faults import ROWS, fault
 from isonb_lab.comparing.result import BROKEN, Pair, RunComparison
-from isonb_lab.comparing.runs import RUN_KEYS, CompareError, Runs, read_runs, setting_names
+from isonb_lab.comparing.runs import RUN_KEYS, CompareError, Runs, differing, read_runs, setting_names
 from isonb_lab.methods import acting_place, control_of, label
 from isonb_lab.runs.settings import method_flags
 from isonb_lab.statistics.paired import paired_tests, seeds_needed
-from isonb_lab.statistics.seeds import POWER, Interval, constant, share, student
+from isonb_lab.statistics.seeds import DIGITS, POWER, Interval, constant, share, student
 
 FEWEST = 3  # seeds that both runs of a pair must share
 VERSIONS = ("torch", "transformers", "isonb")  # whose versions must agree within a pair
@@ -80,7 +80,7 @@ def _pairs(mine: pd.DataFrame, theirs: pd.DataFrame | None, names: Mapping[str, 
         config = rows["config"].iloc[0]
         if theirs is not None:
             here = theirs[theirs["setting"] == setting]
-            base = here[[other["method"] == config["method"] for other in here["config"]]]
+            base = here[[not differing(other["method"], config["method"]) for other in here["config"]]]
             title, missing = "the same there", "the other runs have none of these"
         else:
             control = control_of(config)
@@ -116,8 +116,8 @@ def _paired(
     whole = [frame[frame["status"] == "complete"] for frame in (rows, base)]
     treated, other = (frame.drop_duplicates("seed").set_index("seed") for frame in whole)
     seeds = sorted(set(treated.index) & set(other.index))
-    differences = {int(seed): points * float(treated.score[seed] - other.score[seed]) for seed in seeds}
-    differences = {seed: value for seed, value in differences.items() if value == value}
+    changes = {int(seed): round(float(treated.score[seed] - other.score[seed]), DIGITS) for seed in seeds}
+    differences = {seed: points * value for seed, value in changes.items() if value == value}
     metric = str(next(iter(whole[0]["metric"].dropna()), ""))
     place = acting_place(config["method"]["name"], str(config.get("experiment")))
     pair = Pair(setting, arm, control, metric, differences, place=place)
@@ -140,6 +140,8 @@ def _refusal(
     if len(seeds) < FEWEST:
         return f"too few seeds: {len(seeds)} in common, {FEWEST} are needed"
     both = pd.concat([treated.loc[list(seeds)], other.loc[list(seeds)]])
+    if both["rows"].isna().any():
+        return "neither the records nor files here say by which metric and on how many rows the runs were scored"
     if len(metrics := sorted(set(both["metric"].astype(str)))) > 1:
         return f"other metrics: some runs have {metrics[0]}, some {metrics[1]}"
     if nothing := int(both["score"].isna().sum()):
@@ -189,6 +191,8 @@ def _missing(runs: pd.DataFrame, rows: pd.DataFrame, control: Mapping[str, Any])
         ]
         differ = ", ".join(f"{name} {mine.get(name)} here and {control_config.get(name)} there" for name in names)
         return f"its control was run with other settings: {differ}"
+    if rows["config"].iloc[0].get("experiment") == "doses":
+        return "a doses run has no control: its doses are compared within it"
     return f"its control wasn't run: {method_flags(control, [name for name in control if name != 'name'])}"
 
 

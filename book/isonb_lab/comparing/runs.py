@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
+import yaml  # type: ignore[import-untyped]
 
 from isonb.errors import InputError, fail
+from isonb.options import describe
+from isonb_lab.claims import treatment
 from isonb_lab.claims.table import settings_of_rows
-from isonb_lab.methods import label, plain_value
+from isonb_lab.methods import Method, label, methods, plain_value
 from isonb_lab.runs.record import Record
 from isonb_lab.runs.recordings import recorded, scored
 from isonb_lab.runs.run_ids import canonical
@@ -34,7 +37,9 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
     Args:
         runs: the folder of a sweep, of records or of a recording; the file of a table that ``isonb collect`` wrote; a
             table as :func:`isonb_lab.runs.table.table` makes it; or records.
-        where: conditions on columns; only runs that meet all of them are taken.
+        where: conditions on columns; only runs that meet all of them are taken. Text is read as ``--set`` reads it.
+
+    Raises :class:`CompareError` for what isn't a table of runs, and for a condition that no run meets.
     """
     frame = table_of(runs).copy()
     if "status" not in frame or "method.name" not in frame:
@@ -45,8 +50,16 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
         if name not in frame:
             some = f"Some are {', '.join(list(frame)[3:12])}."
             fail(CompareError, "a condition must name a column of the runs", repr(name), some)
-        frame = frame[[str(plain_value(cell)) == str(value) for cell in frame[name]]].reset_index(drop=True).copy()
-    configs = list(map(config_of, settings_of_rows(frame)))
+        cells = [None if pd.isna(cell) else plain_value(cell) for cell in frame[name]]
+        wanted = {treatment.canonical(value), treatment.canonical(_read(value))}
+        met = [treatment.canonical(cell) in wanted for cell in cells]
+        if not any(met):
+            some = f"Values of {name}: {', '.join(list(dict.fromkeys(map(str, cells)))[:8])}."
+            fail(CompareError, "a condition must be met by some of the runs", f"{name}={value}", some)
+        frame = frame[met].reset_index(drop=True).copy()
+    configs = [
+        config | {"method": whole_method(config["method"])} for config in map(config_of, settings_of_rows(frame))
+    ]
     columns = {"config": configs, "setting": list(map(_setting, configs)), "arm": arm_names(configs)}
     return scored(frame).copy().assign(**columns)
 
@@ -81,6 +94,14 @@ def config_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     return config
 
 
+def _read(value: Any) -> Any:
+    """Text of a command line as YAML, where it is some."""
+    try:
+        return yaml.safe_load(value) if isinstance(value, str) else value
+    except (yaml.YAMLError, ValueError):  # ValueError: the 45th of a 13th month
+        return value
+
+
 def _setting(config: Mapping[str, Any]) -> str:
     """One word for all settings but seed and method; an option that came later counts as it does for an id."""
     alike = {name: value for name, value in config.items() if name not in (*RUN_KEYS, "method")}
@@ -91,16 +112,41 @@ def _setting(config: Mapping[str, Any]) -> str:
 def arm_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """The arm of each run: its method, with the options in which runs of this method differ.
 
-    >>> istar = [{"method": {"name": "istar", "weight": weight}} for weight in (1, -1)]
-    >>> arm_names([{"method": {"name": "none"}}, *istar])
-    ['none', 'istar weight=1', 'istar weight=-1']
+    >>> arm_names([{"method": {"name": "none"}}, *({"method": {"name": "istar", "after": n}} for n in (2, None))])
+    ['none', 'istar after=2', 'istar after=None']
     """
-    methods = [config["method"] for config in configs]
-    values: dict[tuple[str, str], set[str]] = {}
-    for method in methods:
-        for option, value in method.items():
-            values.setdefault((method["name"], option), set()).add(repr(value))
-    return [label(method, [name for name in method if len(values[method["name"], name]) > 1]) for method in methods]
+    first: dict[str, Mapping[str, Any]] = {}
+    differ: dict[str, set[str]] = {}
+    for method in (config["method"] for config in configs):
+        name = method["name"]
+        differ.setdefault(name, set()).update(differing(first.setdefault(name, method), method))
+    return [_arm(config["method"], sorted(differ[config["method"]["name"]])) for config in configs]
+
+
+def _arm(method: Mapping[str, Any], options: Sequence[str]) -> str:
+    return label({"name": method["name"], **{option: method.get(option) for option in options}}, options)
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    """The options in which two methods differ, whichever way their values are written.
+
+    >>> differing({"name": "istar", "layers": "-1"}, {"name": "istar", "layers": -1, "after": 2})
+    {'after'}
+    """
+    canonical = treatment.canonical
+    return {option for option in {*one, *other} if canonical(one.get(option)) != canonical(other.get(option))}
+
+
+def whole_method(method: Mapping[str, Any]) -> dict[str, Any]:
+    """A method with the options that came after its run was recorded, at their defaults; another that lacks is None.
+
+    >>> whole_method({"name": "log_isoscore", "weight": 2.0})
+    {'name': 'log_isoscore', 'weight': 2.0, 'place': 'cls'}
+    """
+    name, kind = method["name"], methods().get(method["name"], Method)
+    usual = describe(kind())
+    first = counted(name, usual, kind)
+    return {**method, **{option: usual[option] for option in usual if option not in {*first, *method}}}
 
 
 def setting_names(runs: pd.DataFrame) -> dict[str, str]:

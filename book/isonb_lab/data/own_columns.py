@@ -201,7 +201,10 @@ def labelled(
     if not distinct <= {*order}:
         counted = list(range(len(order)))  # or as many other numbers
         counted = counted if {*whole} <= {*counted} else whole if len(whole) == len(order) else []
-        if not whole or not counted:
+        if whole and not counted:
+            got, fix = f"{len(whole)} different numbers, {len(order)} names", "Name each of them by --labels, in order."
+            fail(TaskError, f"{where} must have a name for each number", got, fix)
+        if not whole:
             unknown(next(word for word in texts if word not in order), order, f"{where}: a label")
         texts = [order[counted.index(int(word))] for word in texts]
     _check_labels(texts, order, where)

@@ -50,7 +50,7 @@ def run(
     run_ = prepare(request, data)
     metrics = run_.baseline()
     with work_folder(work) as folder:
-        logits, series = train(run_, folder, resumable=work is not None, progress=progress)
+        logits, series = train(run_, folder, resumable=work is not None, progress=progress, clock=clock)
     metrics |= run_.splits["validation"].score(logits)
     run_.model.requires_grad_(False)
     cached = {name: features(run_, split) for name, split in run_.splits.items()}
@@ -58,7 +58,8 @@ def run(
     for loss, rate in tqdm(doses, desc="doses", disable=None if progress else True, leave=False):
         response = _response(run_, cached, loss, rate)
         series |= {f"step.dose.{loss}.{rate:.0e}.{name}": values for name, values in response.items()}
-    return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
+    scored = run_.rows.scored(run_.task)
+    return recorded(run_.planned, run_.fingerprints(), clock, scored, metrics=metrics, series=series)
 
 
 def _response(run_: Finetuning, cached: Mapping[str, Features], loss: str, rate: float) -> Series:

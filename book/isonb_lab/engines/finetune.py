@@ -82,7 +82,8 @@ def run(
     if predictions is not None:
         write_table(validation.predictions(logits), predictions)
     reports.end(metrics)
-    return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
+    scored = run_.rows.scored(run_.task)
+    return recorded(run_.planned, run_.fingerprints(), clock, scored, metrics=metrics, series=series)
 
 
 def prepare(request: Mapping[str, Any] | Planned, data: str | Path | None, progress: bool = True) -> Finetuning:

@@ -113,7 +113,7 @@ def run(
         write_table(pd.DataFrame(columns), predictions)
     reports.afterwards(planned.run_id, metrics, series)
     prints = read.fingerprints() | {"model": encoder.revision} | own_files(task, planned.method)
-    return recorded(planned, prints, clock, metrics=metrics, series=series)
+    return recorded(planned, prints, clock, read.scored(task), metrics=metrics, series=series)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,10 @@ from isonb_lab.measuring.tracker import Tracker, series_from_log
 from isonb_lab.runs.manifest import Clock, bfloat16_pays
 from isonb_lab.runs.settings import FinetuneSettings
 
+CHOSEN = (
+    "patience without held-out rows: the state that was kept is the best one on the rows that are reported, so their "
+    "scores are too good. Set holdout=0.1, say."
+)
 SCHEDULES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
 
 
@@ -88,9 +92,12 @@ def train(
 ) -> tuple[Any, Series]:
     """Fine-tune; logits of the validation rows, and the logged series.
 
-    ``clock`` is told what measuring takes, ``reports`` what the Trainer logs.
+    ``clock`` is told what measuring takes and what to warn of, ``reports`` what the Trainer logs.
     """
+    clock = clock or Clock()
     settings, method, watched = run_.settings, run_.method, run_.watched
+    if settings.patience is not None and "held" not in run_.splits:
+        clock.warned.append(CHOSEN)
     shown, points = LongestFirst(watched.tokens), penalised_points(method, run_.model.pooling.mode)
     trainer = LabTrainer(
         model=run_.model,
@@ -108,7 +115,7 @@ def train(
         include_pads=points.include_pads,
     )
     inputs = run_.fingerprints()
-    tracker = Tracker(run_.model.pooling, settings.track_every, measuring=(clock or Clock()).measuring)
+    tracker = Tracker(run_.model.pooling, settings.track_every, measuring=clock.measuring)
     trainer.remove_callback(PrinterCallback)
     delay = 0 if run_.penalty is None else method.penalty_delay_epochs()
     for callback in (

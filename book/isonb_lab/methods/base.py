@@ -116,6 +116,8 @@ class Method(Options):
     two_phases: ClassVar[bool] = False
     token_fit: ClassVar[bool] = False
     post_hoc: ClassVar[bool] = False  # in similarity only stage 4 takes place: neither tuning nor stage 3
+    # Options that do nothing in an experiment, or on tasks of a kind, by its name: they are refused there.
+    idle: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     # What it is about, such as a loss or a layer, and the options that this declares.
     subject: ClassVar[Callable[..., Any] | None] = None
     taken: ClassVar[tuple[str, ...]] = ()

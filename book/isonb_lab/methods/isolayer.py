@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import torch
@@ -27,6 +28,7 @@ class IsoLayer(Method):
     read_by: ClassVar[Place] = "second"
     keeps_head: ClassVar[bool] = True
     two_phases: ClassVar[bool] = True
+    idle: ClassVar[Mapping[str, tuple[str, ...]]] = {"similarity": ("head", "patience"), "doses": ("learning_rate",)}
 
     activation: Literal["none", "tanh"] = option("none", "after each layer")
     depth: int = option(1, "layers, one after the other", low=1, high=16)

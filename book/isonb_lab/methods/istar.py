@@ -10,7 +10,7 @@ from isonb import losses
 from isonb.integrations.hidden_states import Pooling
 from isonb.options import option
 from isonb_lab.methods.base import Place
-from isonb_lab.methods.shared import PointsOnly, RandomDirection, WithLoss, options_from
+from isonb_lab.methods.shared import WithLoss, options_from, turn_gradient
 
 _LAYERS = (
     'layers whose tokens are points: "all" (1 to the last, without the embedding output) or one number, -1 the last'
@@ -44,10 +44,8 @@ class IStar(OnTokens):
     direction: Literal["random"] | None = option(None, "a control: a gradient as long, in a random direction")
 
     def penalty(self) -> nn.Module:
-        """The I-STAR loss, offered a shrinkage matrix only if it uses one."""
         loss: nn.Module = self.build()
-        loss = RandomDirection(loss) if self.direction == "random" else loss
-        return PointsOnly(loss) if self.unbiased or self.zeta in ("auto", 0) else loss
+        return turn_gradient(loss) if self.direction == "random" else loss
 
     def penalty_delay_epochs(self) -> int:
         return self.after or 0

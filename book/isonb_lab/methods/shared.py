@@ -53,7 +53,7 @@ def options_from(
 
 
 class PointsOnly(nn.Module):
-    """A loss that takes neither labels nor a shrinkage matrix, so that none is made for it."""
+    """A loss that takes no labels, so that none are given to it."""
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__()
@@ -78,20 +78,13 @@ class _Turned(torch.autograd.Function):
         return turned
 
 
-class RandomDirection(nn.Module):
-    """The value of a loss with another gradient: as long at the points, in a random direction.
+def turn_gradient(loss: nn.Module) -> nn.Module:
+    """``loss`` itself, from now on with another gradient: as long at the points, in a random direction.
 
     What is left of the loss's effect is that of a step of this size.
     """
-
-    def __init__(self, loss: nn.Module) -> None:
-        super().__init__()
-        self.loss = loss
-
-    def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None) -> Tensor:
-        turned: Tensor = _Turned.apply(points)  # type: ignore[no-untyped-call]
-        value: Tensor = self.loss(turned, shrinkage_cov)
-        return value
+    loss.register_forward_pre_hook(lambda _, args: (_Turned.apply(args[0]), *args[1:]))  # type: ignore[no-untyped-call]
+    return loss
 
 
 class Fitted(Protocol):

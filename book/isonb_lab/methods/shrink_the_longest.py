@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from torch import nn
@@ -21,6 +22,9 @@ class Entropy(WithLoss):
 
     name: ClassVar[str] = "entropy"
     source: ClassVar[str] = "Shrink-the-longest (arXiv 2501.05502)"
+    idle: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
+        ("regression", "span", "similarity"), ("per_label", "reduction")
+    )
 
     per_label: bool = option(True, "one cloud a label; otherwise the whole batch is one")
 

@@ -37,6 +37,10 @@ class SoftDecayMethod(Method):
     acts_on: ClassVar[Place] = "features"
     site: ClassVar[Site] = "tokens"
     post_hoc: ClassVar[bool] = True
+    idle: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "similarity": ("alpha", "alpha_rate", "include_pads"),
+        "finetune": ("sts_alpha", "joint"),
+    }
 
     alpha_rate: float | None = option(2e-3, "learning rate of alpha; None: the run's", low=0, high=1)
     include_pads: bool = option(False, "padding counts as tokens, as in the released code")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -110,6 +111,7 @@ class Flow(OnVectors):
 
     name: ClassVar[str] = "flow"
     source: ClassVar[str] = "BERT-flow (Li et al. 2020)"
+    idle: ClassVar[Mapping[str, tuple[str, ...]]] = {"finetune": ("last_two",)}
 
     epochs: int = option(1, "passes over the vectors", low=1, high=10**4)
     batch_size: int = option(32, "vectors an update", low=2, high=10**6)

@@ -60,6 +60,11 @@ class RunRows:
         pairs = (selections["pairs"].task, rows["pairs"]) if "pairs" in rows else None
         return cls(splits, pairs, ReaderRows.of(rows) if READERS.keys() <= rows.keys() else None)
 
+    def scored(self, task: Task) -> dict[str, Any]:
+        """For a manifest: the metrics of ``task``, main one first, and on how many rows it is scored."""
+        rows = self.splits["rows" if task.kind == "similarity" else "validation"]
+        return {"metrics": list(task.metrics), "rows": len(rows)}
+
     def labelled_pairs(self) -> LabelledPairs | None:
         """The pairs, as methods learn from them."""
         return None if self.pairs is None else LabelledPairs.of(*self.pairs)
@@ -125,8 +130,12 @@ def named(prints: Mapping[str, Any]) -> str:
     return f"inputs-{hashlib.sha256(canonical(prints).encode()).hexdigest()[:12]}"
 
 
-def recorded(run: Planned, data: str | Mapping[str, Any], clock: Clock, **values: Any) -> Record:
+def recorded(
+    run: Planned, data: str | Mapping[str, Any], clock: Clock, scored: Mapping[str, Any] | None = None, **values: Any
+) -> Record:
     """The record of a run that ends now, of its metrics and series; ``data`` are the fingerprints of what it read.
+
+    ``scored``: :meth:`RunRows.scored`, for the manifest: files of one's own may be gone when the run is judged.
 
     Raises :class:`~isonb.errors.InputError` if the run is named by other rows or weights than it has read.
     """
@@ -134,5 +143,5 @@ def recorded(run: Planned, data: str | Mapping[str, Any], clock: Clock, **values
         fix = "They changed while it ran: start it again."
         fail(InputError, f"rows and weights must be those the run is named by, {run.config['inputs']}", now, fix)
     about = manifest(seed=run.settings.seed, data=data, clock=clock)
-    about |= {"plan": run.plan} if run.plan else {}
+    about |= ({"plan": run.plan} if run.plan else {}) | ({"scored": scored} if scored else {})
     return Record(run.config, manifest=about, named=run.run_id, **values)

@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb_lab.data import own
 from isonb_lab.data.own_columns import METRICS
-from isonb_lab.data.tasks import TASKS, task_size
+from isonb_lab.data.tasks import TASKS, task_named
 from isonb_lab.places import RECORDINGS_FOLDER
 
 FOLDER = RECORDINGS_FOLDER
@@ -73,28 +73,31 @@ def recorded(name: str, folder: str | Path | None = None) -> Recorded:
 def scored(runs: pd.DataFrame) -> pd.DataFrame:
     """A table of runs with ``metric`` (the main one, or None), ``score``, ``majority`` and ``rows``.
 
-    ``majority`` is the score of the majority baseline, and ``rows`` counts what a score was measured on.
+    ``majority`` is the score of the majority baseline, and ``rows`` counts what a score was measured on. Of a run whose
+    record doesn't say how many these are, and whose own files are gone, nothing can be judged: it has none of all this.
     """
     rows = runs.to_dict("records")
-    metrics = [main_metric(row) for row in rows]
+    counts = [_rows(row) for row in rows]
+    metrics = [main_metric(row) if count == count else None for row, count in zip(rows, counts, strict=True)]
     return runs.assign(
         metric=metrics,
         score=[_number(row, f"metric.{name}") for name, row in zip(metrics, rows, strict=True)],
         majority=[_number(row, f"metric.baseline.{name}") for name, row in zip(metrics, rows, strict=True)],
-        rows=[_rows(row) for row in rows],
+        rows=counts,
     )
 
 
-def metrics_of(task: str, values: Mapping[str, float | None]) -> list[str]:
+def metrics_of(task: str, values: Mapping[str, float | None], noted: Iterable[str] = ()) -> list[str]:
     """The metrics that a run of a task is judged by, main one first, by the names that ``values`` has.
 
-    In similarity the mean over subsets where there are some, else over all pairs. Of a task of one's own, whose files
-    may be gone: those that its name asks for, else all that stand beside a baseline.
+    In similarity the mean over subsets where there are some, else over all pairs. ``noted``: those that the manifest of
+    its record has under "scored". Without them, of a task of one's own whose files are gone: those that its name asks
+    for, else all that stand beside a baseline.
 
     >>> metrics_of("stsb", {"pearson": None, "spearman": 0.7, "loss": 1.0})
     ['pearson', 'spearman']
     """
-    requested = TASKS[task].metrics if task in TASKS else _asked(task)
+    requested = tuple(noted) or (TASKS[task].metrics if task in TASKS else _asked(task))
     metrics: list[str] = []
     for metric in requested or dict.fromkeys(name for names in METRICS.values() for name in names):
         available = [name for name in (metric, f"{metric}.mean", f"{metric}.all") if name in values]
@@ -121,13 +124,20 @@ def main_metric(row: Mapping[Any, Any]) -> str | None:
     """
     measured = {name.removeprefix("metric."): value for name, value in row.items() if name.startswith("metric.")}
     values = {name: value if value == value else None for name, value in measured.items()}
-    return next(iter(metrics_of(str(row.get("task")), values)), None)
+    noted = row.get("manifest.scored.metrics")
+    noted = json.loads(noted) if isinstance(noted, str) else ()
+    return next(iter(metrics_of(str(row.get("task")), values, noted)), None)
 
 
-def _rows(row: Mapping[Any, Any]) -> int:
-    task, limit = str(row.get("task")), row.get("eval_examples")
-    all_of_them = (TASKS[task].size if task in TASKS else task_size(task)).evaluation
-    return all_of_them if limit is None or pd.isna(limit) else min(int(limit), all_of_them)
+def _rows(row: Mapping[Any, Any]) -> float:
+    """How many rows a run was scored on, by its record, else by the task as it is here; NaN: nobody knows."""
+    if (noted := _number(row, "manifest.scored.rows")) == noted:
+        return int(noted)
+    limit = _number(row, "eval_examples")
+    with contextlib.suppress(InputError):
+        every = task_named(str(row.get("task"))).size.evaluation
+        return min(int(limit), every) if limit == limit else every
+    return math.nan
 
 
 def _number(row: Mapping[Any, Any], name: str) -> float:

@@ -50,7 +50,13 @@ class FinetuneSettings(Options):
     eval_examples: int | None = option(None, "validation examples, drawn by sample_seed; None: all", low=2, high=10**8)
     sample_seed: int = option(0, "seed for subsampling the examples", low=0, high=10**6)
     holdout: float = option(0.0, "share of the training examples held out for early stopping", low=0, high=0.9)
-    patience: int | None = option(None, "validations without improvement before training stops", low=1, high=1000)
+    patience: int | None = option(
+        None,
+        "validations without improvement before training stops; the best state is put back, by the rows held out, or "
+        "without holdout by those that are reported",
+        low=1,
+        high=1000,
+    )
     epochs: int = option(3, "passes over the training examples", low=1, high=1000)
     max_steps: int | None = option(None, "updates, if fewer than the epochs give", low=1, high=10**8)
     batch_size: int = option(32, "examples an update", low=2, high=65536)
@@ -333,6 +339,10 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     if experiment == "similarity" and (epochs := chosen.penalty_delay_epochs()):
         got = f"{epochs} in {chosen.name}"
         fail(OptionError, "epochs before a penalty are for fine-tuning: similarity has none", got, "Leave them out.")
+    for name in (*chosen.idle.get(experiment, ()), *chosen.idle.get(kind, ())):
+        if (given := getattr(chosen, name)) != declared(type(chosen))[name].default:
+            must = f"{name} of method {chosen.name} must be left out of a {experiment} run of a {kind} task"
+            fail(OptionError, f"{must}: it does nothing there", shown(given), f"Leave {name} out.")
     if getattr(settings, "readers", False) and (experiment == "doses" or kind == "span"):
         got = f"a {experiment} run of a {kind} task"
         fail(OptionError, "other readers are for finetune runs with one vector a text", got, "Leave readers out.")

@@ -19,7 +19,7 @@ from isonb_lab.runs.record import Record, RecordError, read_record
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
 # of a manifest, as columns
-MANIFEST = ("code", "data", "hardware", "plan", "seconds", "started", "versions", "warnings")
+MANIFEST = ("code", "data", "hardware", "plan", "scored", "seconds", "started", "versions", "warnings")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ standard error of the whole sample.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -32,6 +33,7 @@ CELLS = 4_000_000  # resampled values held at a time
 COUNTS = 500_000  # the same where samples are kept as counts
 WORK = 100_000_000  # resampled values of a difference in all; larger sets get fewer draws
 FEWEST = 1000
+RANKED = 5  # points that a correlation of ranks needs: four are in order by chance in 2 of 4! cases, more than 5%
 
 
 def bootstrap(values: ArrayLike, *, level: float = LEVEL, draws: int = DRAWS) -> Interval:
@@ -118,13 +120,19 @@ def _percentile(estimate: float, drawn: Array, n: int) -> Interval:
 def rank_correlation(x: Array, y: Array) -> Interval:
     """Spearman's correlation of two sides (n,), and its percentile interval over the n pairs.
 
-    Draws in which one side is constant have no correlation.
+    Draws in which one side is constant have no correlation. Fewer than 5 points, and a constant side (whose correlation
+    is 0), say nothing: any correlation is possible.
 
     >>> rank_correlation(np.arange(5.0), np.arange(5.0) ** 2).ends
     (1.0, 1.0, 1.0)
+    >>> rank_correlation(np.arange(3.0), np.arange(3.0)).ends
+    (1.0, -1.0, 1.0)
     """
+    estimate = float(_rank_correlations(x, y))
+    if len(x) < RANKED or math.isnan(estimate):
+        return Interval(estimate if estimate == estimate else 0.0, -1.0, 1.0, LEVEL, len(x), "percentile")
     rows = np.concatenate([*_resamples(len(x), DRAWS, np.random.default_rng(0), CELLS)])
-    return _percentile(float(_rank_correlations(x, y)), _rank_correlations(x[rows], y[rows]), len(x))
+    return _percentile(estimate, _rank_correlations(x[rows], y[rows]), len(x))
 
 
 def _rank_correlations(x: Array, y: Array) -> Array:

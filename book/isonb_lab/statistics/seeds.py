@@ -20,6 +20,7 @@ Array: TypeAlias = NDArray[np.float64]
 STUDENTS = ("student", "random effects", "expanded")  # intervals as wide as Student's law with n - 1 makes them
 POWER = 0.8  # a true effect counts as detectable if four of five repetitions show it
 NODES = 2000  # of the quadrature over the spread that a sample happens to have
+DIGITS = 12  # of a difference of scores; what follows them is the rounding of the scores, not what seeds vary
 
 
 LEVEL = 0.95  # of an interval, where nothing else is said
@@ -64,11 +65,11 @@ def paired_p(differences: ArrayLike) -> float:
 
     Differences that are all the same (of a few rows, say, that every seed has wrong) tell nothing of other seeds.
 
-    >>> round(paired_p([1.0, 2.0, 3.0]), 4), paired_p([0.0, 0.0])
-    (0.0742, 1.0)
+    >>> round(paired_p([1.0, 2.0, 3.0]), 4), paired_p([0.0, 0.0]), paired_p([0.81 - 0.80, 0.72 - 0.71, 0.93 - 0.92])
+    (0.0742, 1.0, 1.0)
     """
     x = finite(differences, "differences", 2)
-    if constant(x):
+    if constant(x.round(DIGITS)):
         return 1.0
     error = float(x.std(ddof=1)) / len(x) ** 0.5
     return float(2 * scipy_stats.t.sf(abs(float(x.mean())) / error, len(x) - 1))
@@ -156,7 +157,7 @@ def finite(values: ArrayLike, name: str, least: int) -> Array:
 
 
 def constant(x: Array) -> bool:
-    """Whether all values are equal up to rounding."""
+    """Whether all values are equal up to rounding; differences of scores are rounded to :data:`DIGITS` before."""
     return bool(np.ptp(x) <= 1e-12 * np.abs(x).max())
 
 
@@ -165,7 +166,8 @@ def random_effects(cells: Sequence[Interval], *, level: float = LEVEL) -> Interv
 
     Weights 1 / (e_i^2 + tau^2) with the cells' standard errors e_i and the variance tau^2 between cells by DerSimonian
     and Laird (1986); the interval by Hartung and Knapp (2001), from Student's law with k - 1 degrees of freedom, which
-    keeps its level with few cells. ``n`` of the result is the number of cells. Raises
+    keeps its level with few cells, in its modified form: never surer than the cells' own errors make it. Printed
+    numbers have no errors and their mean no width. ``n`` of the result is the number of cells. Raises
     :class:`~isonb_lab.statistics.seeds.StatsError` for fewer than 2 cells.
 
     >>> cells = [Interval(x, x - 0.2, x + 0.2, 0.95, 50, "percentile") for x in (0.9, 1.0, 1.1)]
@@ -177,13 +179,13 @@ def random_effects(cells: Sequence[Interval], *, level: float = LEVEL) -> Interv
         raise StatsError(f"random effects need at least 2 cells; got {len(cells)}. Use the cell's own interval.")
     values = np.array([cell.estimate for cell in cells], dtype=np.float64)
     errors = np.array([standard_error(cell) for cell in cells], dtype=np.float64)
-    if not errors.any():
+    if all(cell.method == "printed" for cell in cells):
         mean = float(values.mean())
         return Interval(mean, mean, mean, level, len(cells), "printed")
-    fixed = 1 / np.maximum(errors, 1e-12) ** 2
-    centre, k = (fixed * values).sum() / fixed.sum(), len(cells)
-    q = float((fixed * (values - centre) ** 2).sum())  # Cochran's
-    between = max(0.0, (q - (k - 1)) / float(fixed.sum() - (fixed**2).sum() / fixed.sum()))
+    fixed, k = 1 / np.maximum(errors, 1e-12) ** 2, len(cells)
+    pairs = np.triu(np.outer(fixed, fixed / fixed.sum()), 1)  # sums over pairs cancel nothing where one error is 0
+    q = float((pairs * np.subtract.outer(values, values) ** 2).sum())  # Cochran's
+    between = max(0.0, (q - (k - 1)) / float(2 * pairs.sum()))
     weights = 1 / (1 / fixed + between)
     mean = float((weights * values).sum() / weights.sum())
     error = float(np.sqrt((weights * (values - mean) ** 2).sum() / ((k - 1) * weights.sum())))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
-import inspect
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from isonb.errors import DependencyError, InputError, fail
+from isonb.integrations.union import asked
 from isonb.models.catalogue import EMBEDDED
 from isonb.models.locate import find
 from isonb_lab.data import sources
@@ -170,7 +170,7 @@ def _finetune(settings: FinetuneSettings, method: Method, encoder: EncoderSize) 
     yield Passes(max(1.0, epochs * settings.validations) * (held_out or evaluated) + evaluated, length)
     yield Passes(2 * min(settings.cloud_examples, evaluated), length)
     penalty = method.penalty()
-    if penalty is not None and "shrinkage_cov" in inspect.signature(penalty.forward).parameters:
+    if penalty is not None and asked(penalty, shrinkage_cov=None):
         rows = train * length * encoder.layers
         yield Passes(epochs * train * min(1.0, SHRINKAGE_ROWS / rows), length, settings.batch_size)
     if method.two_phases:

@@ -81,11 +81,15 @@ def sweep(
     return Report([ended.get(name) or Outcome(name, "stopped") for name in jobs])
 
 
-def status(out: str | Path, runs: Iterable[Planned] | None = None) -> Status:
-    """Where the runs of ``out`` stand; with ``runs``, those alone, and which are still to be done."""
+def status(out: str | Path, runs: Iterable[Planned] | None = None, data: str | Path | None = None) -> Status:
+    """Where the runs of ``out`` stand; with ``runs``, those alone, and which are still to be done.
+
+    These are as :func:`sweep` would do them: where rows or weights are others than those of a record, it is another
+    run. ``data`` as for :func:`~isonb_lab.sweeps.execution.prepare`.
+    """
     out = Path(out)
     records = scan(out / "records") if (out / "records").is_dir() else Scan({}, [])
-    planned = None if runs is None else [run.run_id for run in runs]
+    planned = None if runs is None else [prepare(run, out, data=data).run_id for run in runs]
     good, bad = records.records, {damage.path.stem: damage.reason for damage in records.damaged}
     locks = sorted((out / "locks").glob("*.lock"))
     names = set(good) | set(bad) | {path.stem for path in locks} if planned is None else set(planned)

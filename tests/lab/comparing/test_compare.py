@@ -43,6 +43,34 @@ def test_runs_from_before_and_after_an_option_came_are_of_one_setting():
         assert read_runs(after)["setting"].nunique() == settings
 
 
+def test_an_option_without_a_value_makes_an_arm_of_its_own_and_a_later_one_at_its_default_does_not():
+    runs = made_up({"istar": 1.0, "isolayer": 1.0}, seeds=6)
+    later = runs["seed"] >= 3
+    after = np.where((runs["method.name"] == "istar") & later, 2, np.nan)
+    alpha = np.where((runs["method.name"] == "isolayer") & later, 0.5, np.nan)
+    found = read_runs(runs.assign(**{"method.after": after, "method.alpha": alpha}))
+    assert set(found["arm"]) == {"none", "istar after=2", "istar after=None", "isolayer"}
+
+
+def test_the_same_runs_are_met_across_versions_and_ways_of_keeping_them():
+    runs = made_up({"isolayer": 1.0}, 3)
+    isolayer = runs["method.name"] == "isolayer"
+    new = runs.assign(
+        **{"method.alpha": np.where(isolayer, 0.5, np.nan), "method.depth": np.where(isolayer, 1, np.nan)}
+    )
+    old = runs.assign(**{"method.depth": np.where(isolayer, "1", None)})  # text, as where another run has a word
+    assert {pair.reason for pair in compare(new, old).pairs} == {"equal at every seed"}
+
+
+@pytest.mark.parametrize("text", ["learning_rate=2e-4", "group_by_length=true", "patience=null", "seed=1"])
+def test_a_condition_is_spelled_as_a_setting_is(text):
+    runs = made_up({"istar": 1.0}).assign(learning_rate=0.0002, group_by_length=True, patience=np.nan)
+    name, value = text.split("=")
+    assert len(read_runs(runs, {name: value})) == (2 if name == "seed" else 10)
+    with pytest.raises(CompareError, match=f"got {name}=7. Values of {name}: "):
+        read_runs(runs, {name: "7"})
+
+
 def test_the_numbers_are_those_of_an_independent_calculation():
     frame = made_up({"istar": 1.0, "cosreg": -3.0}, seeds=6)
     result = compare(frame, gain=1.0)
@@ -185,6 +213,16 @@ def test_a_difference_that_no_seed_changes_is_told_as_such():
     assert (row["gain"], row["low"], row["p"], row["visible"]) == (pytest.approx(-5), None, None, None)
 
 
+def test_rounding_of_the_scores_is_no_spread():
+    runs = made_up({"istar": 0.0}, 3, spread=0.0)
+    answers = {0: 8637, 1: 8834, 2: 8539}  # of 9815, and one more in each run of the method
+    scores = [
+        (answers[seed] + (name == "istar")) / 9815 for seed, name in zip(runs.seed, runs["method.name"], strict=True)
+    ]
+    (pair,) = compare(runs.assign(**{"metric.accuracy": scores})).pairs
+    assert (pair.verdict, "the same at every seed" in pair.reason) == ("refused", True)
+
+
 def test_what_records_warn_of_stands_below_the_table():
     frame = made_up({"whitening": 1.0}, seeds=4)
     text = separate("manifest.warnings", None, '["Whitening: few points."]')(frame)
@@ -236,6 +274,18 @@ def test_a_plan_counts_the_seeds_that_a_pilot_asks_for():
         plan_seeds(pilot[pilot["seed"] < 2], gain=1.0)
 
 
+def test_a_plan_asks_for_what_compare_judges_and_runs_each_control_once():
+    pilot = made_up({"istar": 1.0, "cosreg": 1.0, "gor": 0.0}, 3, **{"manifest.seconds": 3600.0})
+    moved = pilot["method.name"].isin(["cosreg", "gor"]) & (pilot["seed"] == 2)
+    pilot = pilot[(pilot["method.name"] != "gor") | ~moved]  # two seeds
+    report = plan_seeds(pilot, gain=1.0).set_index("arm")
+    assert report.loc["gor", "reason"] == "too few seeds: 2 in common, 3 are needed"
+    assert report["seeds"].isna().tolist() == [name == "gor" for name in report.index]
+    seeds = report["seeds"].dropna().astype(int)
+    assert report["hours"].sum() == pytest.approx((seeds - 3).sum() + seeds.max() - 3)
+    assert plan_seeds(pilot, gain=1000.0)["seeds"].dropna().tolist() == [3, 3]
+
+
 def tuned(f):
     """The same in similarity, where a penalty's control is the tuning alone, with options of its own."""
     control = f["method.name"] == "none"
@@ -255,7 +305,7 @@ def test_the_minutes_of_a_plan_are_those_of_arm_and_control(change):
     pilot = change(made_up({"istar": 1.0}, 3))
     seconds = {"none": 60.0, "simcse": 60.0, "istar": 180.0}
     report = plan_seeds(pilot.assign(**{"manifest.seconds": pilot["method.name"].map(seconds)}), gain=1.0)
-    assert report["minutes_a_pair"].tolist() == [4.0]
+    assert report["minutes_a_pair"].dropna().tolist() == [4.0]
 
 
 def test_the_command_writes_every_form_and_fails_where_a_rule_holds(tmp_path, capsys):

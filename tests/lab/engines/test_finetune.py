@@ -81,6 +81,10 @@ def test_early_stopping_looks_at_held_out_rows(bert):
     steps = [step for step, _ in record.series["step.validation.matthews"]]
     assert steps == [3, 6]  # nothing is learnt, so the second validation is the last
     assert set(record.manifest["data"]) == {"train", "held", "validation", "model"}
+    assert record.manifest["scored"] == {"metrics": ["matthews"], "rows": 24}
+    assert "warnings" not in record.manifest
+    (text,) = run(task="english_acceptability", model=bert, patience=1, max_steps=1).manifest["warnings"]
+    assert text.startswith("patience without held-out rows: ")
 
 
 def test_accumulation_changes_nothing_without_dropout(bert):

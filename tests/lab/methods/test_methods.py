@@ -22,7 +22,7 @@ from isonb_lab.engines import finetune
 from isonb_lab.engines.contrast import OBJECTIVES
 from isonb_lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
 from isonb_lab.methods.laplacian import LaplacianLoss
-from isonb_lab.methods.shared import RandomDirection, WithLoss, options_from
+from isonb_lab.methods.shared import WithLoss, options_from
 from tests.support import assert_same, gpu, normal, uneven
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
@@ -172,7 +172,8 @@ def test_a_penalty_is_the_loss_with_the_options_of_the_method(name):
         ({"name": "istar"}, Pooling("tokens", "all"), True),
         ({"name": "istar", "layers": 3, "include_pads": True}, Pooling("tokens", 3, True), True),
         ({"name": "istar", "zeta": "auto"}, Pooling("tokens", "all"), False),
-        ({"name": "istar", "unbiased": True}, Pooling("tokens", "all"), False),
+        ({"name": "istar", "zeta": 0}, Pooling("tokens", "all"), False),
+        ({"name": "istar", "unbiased": True, "direction": "random"}, Pooling("tokens", "all"), False),
         ({"name": "cosreg"}, Pooling("tokens", -1), False),
     ],
     ids=str,
@@ -314,7 +315,7 @@ def test_a_random_direction_keeps_value_and_length():
     loss = IStarLoss(-1.0, 0.2)
     cov = torch.eye(6, dtype=torch.float64)
     (true,) = torch.autograd.grad(loss(points, cov), points)
-    turned = RandomDirection(loss)(points, cov)
+    turned = method_from({"name": "istar", "direction": "random"}).penalty()(points, cov)
     assert turned.item() == pytest.approx(loss(points, cov).item())
     torch.manual_seed(1)
     (other,) = torch.autograd.grad(turned, points)
@@ -323,7 +324,6 @@ def test_a_random_direction_keeps_value_and_length():
 
 
 def test_a_late_penalty_leaves_the_first_epoch_as_it_is():
-    assert isinstance(method_from({"name": "istar", "direction": "random"}).penalty(), RandomDirection)
     late = {"name": "istar", "weight": -1, "after": 1}
     settings = SMOKE | {"epochs": 2, "track_every": 1}
     runs = [finetune.run(settings | {"method": method}, progress=False) for method in ("none", late)]

@@ -136,11 +136,20 @@ def test_every_recording_of_the_book_is_whole(home):
 )
 def test_no_other_metric_stands_in_for_the_main_one(task, metrics, main):
     others = {"task": "mrpc", "metric.accuracy": 0.6, "metric.baseline.accuracy": 0.5}  # so that columns are there
-    row = {"task": task, **{f"metric.{name}": value for name, value in metrics.items()}}
+    row = {"task": task, "manifest.scored.rows": 400, **{f"metric.{name}": value for name, value in metrics.items()}}
     report = scored(pd.DataFrame([row, others])).iloc[0]
     name, value = main
     assert (report["metric"] if isinstance(report["metric"], str) else None) == name
     assert math.isnan(report["score"]) if value is None else report["score"] == value
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_the_verdict_on_files_that_are_gone_follows_from_the_record_alone(noted):
+    config = {"experiment": "finetune", "task": "gone.yaml", "model": "tiny", "method": {"name": "none"}, "seed": 0}
+    metrics = {"accuracy": 0.7, "matthews": 0.4, "baseline.accuracy": 0.5, "baseline.matthews": 0.0}
+    manifest = {"scored": {"metrics": ["matthews", "accuracy"], "rows": 40}} if noted else {}
+    row = scored(table([Record(config, metrics, manifest=manifest)])).iloc[0]
+    assert (row["metric"], row["score"], row["rows"]) == ("matthews", 0.4, 40) if noted else math.isnan(row["score"])
 
 
 def test_means_say_how_many_runs_have_no_value():

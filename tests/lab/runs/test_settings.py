@@ -30,6 +30,12 @@ def test_the_command_asks_for_the_same_run(grid):
         assert planned_run(cli._parsed(arguments[1:])).run_id == run.run_id
 
 
+def test_a_synthetic_run_of_one_size_and_one_weight_has_a_command_that_runs():
+    run = plan({"experiment": "synthetic", "sizes": 500, "zetas": 1.0, "dim": 64})
+    assert (run.settings.sizes, run.settings.zetas) == ("500", "1")
+    assert planned_run(cli._parsed(shlex.split(command(run.config))[1:])) == run
+
+
 @pytest.mark.parametrize("method", ["istar", "whitening"])
 def test_doses_are_of_a_second_phase_that_trains(method):
     doses = {"experiment": "doses", "task": "english_sentiment", "model": "tiny"}
@@ -41,6 +47,10 @@ def test_doses_are_of_a_second_phase_that_trains(method):
     ("inputs", "message"),
     [
         ({"task": "english_sts", "method": {"name": "istar", "after": 3}}, "similarity has none; got 3 in istar"),
+        ({"task": "english_sts", "method": {"name": "softdecay", "alpha": -0.5}}, "alpha of method softdecay must"),
+        ({"method": {"name": "softdecay", "joint": True}}, "of a finetune run of a classification task: it does"),
+        ({"method": {"name": "flow", "last_two": False}}, "last_two of method flow must be left out of a finetune run"),
+        ({"task": "english_similarity", "method": {"name": "entropy", "reduction": "mean"}}, "of a regression task"),
         ({"task": "english_span", "readers": True}, "got a finetune run of a span task"),
         ({"experiment": "doses", "method": "isolayer", "readers": True}, "got a doses run of a classification task"),
     ],

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,6 +107,16 @@ def test_the_mean_of_random_effects_is_that_by_hand():
     assert (result.estimate, result.low, result.high) == pytest.approx((mean, mean - half, mean + half))
     assert (result.n, result.method) == (4, "random effects")
     assert random_effects(CELLS, level=0.8).high < result.high
+
+
+@pytest.mark.parametrize("errors", [(0, 0.2, 0.3), (0, 0, 0.2), (0, 0, 0)])
+def test_a_cell_without_width_is_the_limit_of_narrow_ones(errors):
+    ends = []
+    for least in (0.0, 1e-6):
+        cells = [Interval(x, x - e, x + e, 0.95, 9, "percentile") for x, e in zip((1, 2, 5), errors, strict=True)]
+        cells = [replace(cell, low=cell.low - least, high=cell.high + least) for cell in cells]
+        ends.append(random_effects(cells).ends)
+    assert ends[0] == pytest.approx(ends[1], abs=1e-4)
 
 
 def test_one_cell_needs_no_mean_and_printed_ones_have_no_width():

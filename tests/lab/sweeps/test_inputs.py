@@ -15,7 +15,7 @@ from isonb_lab.runs.record import Record, write_record
 from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.runs.settings import plan
 from isonb_lab.sweeps.execution import earlier_outcome, execute, prepare
-from isonb_lab.sweeps.sweep import sweep
+from isonb_lab.sweeps.sweep import status, sweep
 
 COLA = {"task": "cola", "model": "tiny", "protocol": "smoke"}
 
@@ -52,6 +52,7 @@ def test_other_rows_are_another_run(data, tmp_path):
     for run in (first, other):
         (outcome,) = sweep([plan(COLA)], tmp_path / "out", data=run.data, progress=False).outcomes
         assert (outcome.run_id, outcome.status) == (run.run_id, "skipped")
+        assert status(tmp_path / "out", [plan(COLA)], run.data).complete == (run.run_id,)
     assert execute(first).run_id == first.run_id
 
 
