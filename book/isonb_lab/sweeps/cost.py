@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from isonb.errors import DependencyError, InputError, fail
-from isonb.integrations.union import asked
 from isonb.models.catalogue import EMBEDDED
 from isonb.models.locate import find
 from isonb_lab.data import sources
@@ -152,6 +151,8 @@ def _trained(settings: Any, layers: int) -> int:
 
 
 def _finetune(settings: FinetuneSettings, method: Method, encoder: EncoderSize) -> Iterator[Passes]:
+    from isonb.integrations.union import asked  # it loads torch, for which no mistake should wait
+
     size = task_size(settings.task)
     train: float = min(size.train, settings.train_examples or size.train)
     windows = _windows(settings, size.tokens)
