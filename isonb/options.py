@@ -111,9 +111,8 @@ def build(kind: type[T], given: Mapping[str, Any], where: str, also: Iterable[st
     """A ``kind`` with the values ``given`` in a file or on a command line, the rest by default.
 
     Text such as "1e-5", which YAML reads as text, passes for a number, and a number for text where no number is taken.
-    ``also``: names that are taken elsewhere, for
-    the error alone. Raises :class:`~isonb.errors.OptionError`, which names ``where``, the option, its rule and what
-    came.
+    ``also``: names that are taken elsewhere, for the error alone. Raises :class:`~isonb.errors.OptionError`, which
+    names ``where``, the option, its rule and what came.
     """
     for name in given:
         known_name(name, declared(kind), where, also)

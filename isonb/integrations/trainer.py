@@ -27,7 +27,7 @@ from isonb.integrations.union import (
     value_of,
     warn_of_half_weights,
 )
-from isonb.losses.istar import ShrinkageCovariance
+from isonb.losses.istar import ROWS, ShrinkageCovariance
 from isonb.numerics.distributed import process_group
 from isonb.points import Layers, Mode
 
@@ -92,7 +92,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         module: str | None = None,
         weight: float = 1.0,
         per_micro_batch: bool = False,
-        shrinkage_rows: int = 250_000,
+        shrinkage_rows: int = ROWS,
         running_shrinkage: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -119,7 +119,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
             # layer 0, pads included: the points come chosen
             self.shrinkage = ShrinkageCovariance(0, True, shrinkage_rows, forward=self._points_of)
             self.add_callback(_ShrinkageRefresh(self, self.shrinkage))
-        elif penalty is not None and (running_shrinkage or shrinkage_rows != 250_000):
+        elif penalty is not None and (running_shrinkage or shrinkage_rows != ROWS):
             invariant = "shrinkage_rows and running_shrinkage must come with a penalty that uses a shrinkage_cov"
             fail(InputError, invariant, repr(penalty), "Leave them out, or pass an IStarLoss with zeta above 0.")
 

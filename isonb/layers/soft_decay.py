@@ -276,7 +276,12 @@ class SoftDecay(_SoftDecayOptions):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, T, d) and mask (B, T), or (n, d) and mask (n,); returns the shape and dtype of ``x``."""
         if process_group(self.group) is None or x.ndim != 2:
-            return check_overflow(soft_decay(x, self.alpha, self.mode, mask).to(x.dtype), "image")
+            return _in_dtype_of(x, soft_decay(x, self.alpha, self.mode, mask))
         rows, own = union_rows(x, self.group)
         real = None if mask is None else union_rows(mask, self.group)[0]
-        return check_overflow(soft_decay(rows, self.alpha, self.mode, real)[own].to(x.dtype), "image")
+        return _in_dtype_of(x, soft_decay(rows, self.alpha, self.mode, real)[own])
+
+
+def _in_dtype_of(x: Tensor, out: Tensor) -> Tensor:
+    """What was computed in float32 of half precision, in that again; the rest was looked at as it was made."""
+    return out if out.dtype == x.dtype else check_overflow(out.to(x.dtype), "image")

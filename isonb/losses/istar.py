@@ -21,6 +21,7 @@ from isonb.options import option
 from isonb.points import Layers, points_from_hidden_states
 from isonb.streaming.moments import Moments
 
+ROWS = 250_000  # behind a shrinkage covariance, where nothing else is said
 STATE = "count", "mean", "scatter"  # what Moments.state_tensors gives
 
 Forward = Callable[[Any, Any], tuple[Sequence[Tensor], Tensor | None]]
@@ -151,13 +152,13 @@ class ShrinkageCovariance:
         self,
         layers: Layers = "all",
         include_pads: bool = False,
-        max_rows: int = 250_000,
+        max_rows: int = ROWS,
         *,
         forward: Forward = _hidden_states,
         group: Group = "world",
     ) -> None:
         self.layers, self.include_pads = layers, include_pads
-        self.max_rows = check_size(max_rows, "max_rows", "It is 250,000 by default; 10**9 takes all.")
+        self.max_rows = check_size(max_rows, "max_rows", f"It is {ROWS:,} by default; 10**9 takes all.")
         self.forward, self.group = forward, group
         self._cov: Tensor | None = None
         self._moments: Moments | None = None  # of the rows behind it

@@ -91,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
         what = "plain vectors" if planned.experiment == "similarity" else "the majority baseline"
         comparison = "" if base is None else f"   ({what}: {base:.4f})"
         print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{comparison}")
-    for line in control_lines(planned, record, out) if planned.experiment != "doses" else ():  # it has no control
+    for line in control_lines(planned, record, out):
         print(line)
     note = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
     for text in record.manifest.get("warnings", ()):

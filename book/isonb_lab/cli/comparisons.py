@@ -77,7 +77,7 @@ def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     from isonb_lab.runs.record import sound_record
     from isonb_lab.runs.settings import method_flags
 
-    if run.method.name == "none":
+    if run.method.name == "none" or run.experiment == "doses":  # these have no control
         return []
     control = run.control
     beside = sound_record(out / "records" / f"{control.run_id}.json")

@@ -42,7 +42,6 @@ from isonb_lab.encoders.vectors import Pool, SentenceVector, TokenizedSentences,
 from isonb_lab.engines.stages import Series, finite, penalised_points, seeded
 from isonb_lab.methods import Contrast, Method
 
-SHRINKAGE_ROWS = 250_000  # points behind a shrinkage covariance
 MAX_NORM = 1.0  # of gradients, but for tension's
 STAGE = 500  # updates between two rates of tension
 RATES = (1.0, 0.8, 0.6, 0.4, 0.2)
@@ -317,7 +316,7 @@ class _Penalty:
         if self.loss is not None:
             self.loss.to(self.device).train()
             if asked(self.loss, shrinkage_cov=None):  # layer 0, pads included: the points come chosen
-                self.shrinkage = ShrinkageCovariance(0, True, SHRINKAGE_ROWS, forward=self._points, group=None)
+                self.shrinkage = ShrinkageCovariance(0, True, forward=self._points, group=None)
 
     def _points(self, model: Any, batch: dict[str, Tensor]) -> tuple[list[Tensor], None]:
         with self.pooling.watch(model) as caught:
