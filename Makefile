@@ -14,7 +14,8 @@ TOOLS := $(VENV)/.installed-dev
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 # Every file that is installed has one of the hashes in the locks. torch comes first: where pip sees a build without CUDA
 # (2.x+cpu) and the lock names it, that one is taken, and the CUDA libraries that PyPI's build needs are left out.
-HASHED = $(PIP) install --quiet --progress-bar off --require-hashes --no-deps
+# Of thousands of modules some hundred are imported: Python compiles these then, which halves the time of the install.
+HASHED = $(PIP) install --quiet --progress-bar off --require-hashes --no-deps --no-compile
 TORCH = $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 TORCH_HERE = $(BIN)/python -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null
 pins_of = awk '/^[a-zA-Z]/ {wanted = $(1)} wanted' requirements.txt

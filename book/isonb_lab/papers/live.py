@@ -12,7 +12,10 @@ from torch import Tensor
 from isonb.errors import fail
 from isonb.measures.registry import measure_all
 from isonb.models.loading import Encoder, TokenizedSentences, hidden_states
+from isonb_lab.claims.comparing import ALIKE, direction_of
+from isonb_lab.claims.verdicts import FEWEST
 from isonb_lab.data.task import TaskError
+from isonb_lab.data.tasks import task_named
 from isonb_lab.encoders.vectors import Pool, distinct, embed
 from isonb_lab.engines.finetune import prepare
 from isonb_lab.engines.second_phase import Features, SecondModel, features, fit_second
@@ -26,18 +29,35 @@ from isonb_lab.sweeps.inline import run_all
 LENGTH = 128  # tokens of a sentence or a pair
 SHAPE = ("isoscore", "isoscore_unbiased", *(f"explained_variance_{k}{end}" for end in ("", "_centered") for k in "123"))
 SMALL = {"validations": 1, "track_every": 0, "max_length": 32, "precision": "float32", "batch_size": 16}
+SPANS = {"max_length": 128, "doc_stride": 32}  # a question and its context are longer than a sentence
 
 
 def small_runs(methods: Iterable[Mapping[str, Any] | str], *, seeds: Iterable[int], **settings: Any) -> list[Record]:
     """The records of each method at each seed, small enough to be made while a chapter runs; nothing is written.
+
+    Raises :class:`~isonb.OptionError` for a task of similarity, which isn't learned.
 
     Args:
         methods: names, or names with options.
         seeds: a run of each method has each.
         settings: of :class:`~isonb_lab.runs.settings.FinetuneSettings`, in place of :data:`SMALL`.
     """
-    start = {"protocol": protocol_of(settings.get("model")), **SMALL, **settings}
+    start = {"experiment": "finetune", "protocol": protocol_of(settings.get("model")), **SMALL}
+    start |= (SPANS if task_named(settings["task"]).kind == "span" else {}) | settings
     return run_all([start | {"method": method, "seed": seed} for seed in seeds for method in methods])
+
+
+def direction(changes: Sequence[float], margin: float = ALIKE) -> str:
+    """Which way a value went in live runs at the same seeds, for a sentence: by more than the margin.
+
+    >>> direction([0.10, 0.12, 0.11]), direction([0.1, -0.2, 0.1])
+    ('rose', 'did not change significantly')
+    >>> direction([0.1])  # one difference can't be tested
+    'is not tested (seeds: 1; at least 3 are needed)'
+    """
+    if len(changes) < FEWEST:
+        return f"is not tested (seeds: {len(changes)}; at least {FEWEST} are needed)"
+    return direction_of(changes, margin) or "did not change significantly"
 
 
 @dataclass(frozen=True)

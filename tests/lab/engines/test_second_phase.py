@@ -4,14 +4,17 @@ import pytest
 import torch
 from torch import nn
 
+from isonb import OptionError
 from isonb.models.loading import load_for_training
 from isonb_lab.data.task import TaskError
 from isonb_lab.encoders.task_model import TaskModel
 from isonb_lab.engines import second_phase
 from isonb_lab.engines.finetune import run
+from isonb_lab.engines.preflight import preflight
 from isonb_lab.engines.second_phase import Features, SecondModel, fit_second
 from isonb_lab.methods import SecondPhase, method_from
 from isonb_lab.papers import live
+from isonb_lab.runs.settings import plan
 from tests.lab.random_models import save
 
 
@@ -71,6 +74,15 @@ def remaining():
 def test_answers_that_are_no_classes_are_refused():
     with pytest.raises(TaskError, match=r"one of classification; got english_similarity \(regression\)"):
         live.fine_tune(CONFIG | {"task": "english_similarity"})
+
+
+def test_a_live_run_has_windows_that_a_context_fits_and_refuses_what_is_not_learned(monkeypatch):
+    monkeypatch.setattr(live, "run_all", list)
+    (span,) = live.small_runs(["none"], seeds=[0], task="english_span", model="tiny")
+    assert preflight(plan(span)).checked
+    (pairs,) = live.small_runs(["none"], seeds=[0], task="english_sts", model="tiny")
+    with pytest.raises(OptionError, match=r"a finetune run needs a task of its kind; got english_sts \(similarity\)"):
+        plan(pairs)
 
 
 def test_two_phases_by_hand_give_what_a_run_gives(remaining):

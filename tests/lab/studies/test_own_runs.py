@@ -190,6 +190,7 @@ RESULTS = {  # parameters of a page, and what it then says
         | {"claim-26": "inconclusive", "claim-27": "contradicted"},
     ),
     "results/claims": ({}, {"n-runs": "48", "n-seeds": "3", "encoders": own_runs.BERT}),
+    "results/who_is_right": ({}, {"contradiction-C1-down": "contradicted"}),
     "results/ledger": ({}, {"n-runs": "48", "n-behind": "48", "n-beside": "0"}),
 }
 
