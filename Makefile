@@ -14,8 +14,9 @@ TOOLS := $(VENV)/.installed-dev
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 # Every file that is installed has one of the hashes in the locks. torch comes first: where pip sees a build without CUDA
 # (2.x+cpu) and the lock names it, that one is taken, and the CUDA libraries that PyPI's build needs are left out.
-# Of thousands of modules some hundred are imported: Python compiles these then, which halves the time of the install.
 HASHED = $(PIP) install --quiet --progress-bar off --require-hashes --no-deps --no-compile
+# pip compiles on one core, this on all: warnings of other people's modules are their own, and nobody imports their tests.
+COMPILE = PYTHONWARNINGS=ignore $(BIN)/python -m compileall -q -j 0 -x /tests/ $(VENV)/lib >/dev/null || true
 TORCH = $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 TORCH_HERE = $(BIN)/python -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null
 pins_of = awk '/^[a-zA-Z]/ {wanted = $(1)} wanted' requirements.txt
@@ -39,11 +40,13 @@ $(STAMP): requirements.txt pyproject.toml book/pyproject.toml
 	  *) $(HASHED) -r requirements.txt;; esac
 	@rm -rf _build/torch
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e . -e book && $(PIP) check
+	@$(COMPILE)
 	@touch $@
 
 $(TOOLS): $(STAMP) requirements-dev.txt
 	@echo "Installing the pinned packages of the tests and of lint"
 	@$(HASHED) -r requirements-dev.txt && $(PIP) check
+	@$(COMPILE)
 	@touch $@
 
 book: $(STAMP)  ## run every chapter and build the HTML into _build/html (SOLUTIONS=no: without solutions, into _build/handout)

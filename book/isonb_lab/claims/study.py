@@ -17,8 +17,8 @@ import pandas as pd
 from isonb_lab.claims import verdicts
 from isonb_lab.claims.design import PLAIN, Design
 from isonb_lab.claims.table import PlannedCell, at_baseline, lead, long_tables, plan_of, settings_of_rows
-from isonb_lab.claims.treated_runs import Treated, setting_in_words, settings_by_run, trained_alike, treated_runs
-from isonb_lab.claims.treatment import canonical
+from isonb_lab.claims.treated_runs import runs_of_cells, setting_in_words, settings_by_run, training_of
+from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.claims.verdicts import (
     JudgedCell,
     Judgement,
@@ -277,13 +277,12 @@ class Study:
         for item in verdict.deciding:
             home, part = self.home(item.prediction), item.prediction
             cells = [cell for cell in item.cells if cell.outcome not in verdicts.UNTESTABLE]
-            suites = {home.suite_of(cell.name) for cell in cells}
-            some = home.runs[home.runs["suite"].isin(suites)]
             if part.treatment:
-                here = {run: home.settings[run] for run in some["run_id"]}
-                rows += [settings for _, settings in treated_runs(here, part.treatment)]
+                pairs = home.treated(part, [cell.name for cell in cells]).values()
+                rows += [home.settings[run] for of_cell in pairs for run, _ in of_cell]
                 counts |= {cell.n for cell in cells if cell.interval and cell.interval.method != "printed"}
             else:
+                some = home.runs[home.runs["suite"].isin({home.suite_of(cell.name) for cell in cells})]
                 chosen = some[some["arm"].isin([arm for arm in part.arms if arm != PLAIN] or [PLAIN])]
                 rows += settings_of_rows(chosen if part.arms else some)
         if not rows:  # cells that are no suite of the study: their names say what they are of
@@ -310,8 +309,8 @@ class Study:
         cells = [f"{suite}{detail}" for suite in suites for detail in prediction.details]
         if prediction.on == ():
             cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
-        untaught = self._untaught(prediction, cells) if prediction.trained else {}
-        untestable = {name: cell for name in cells if (cell := self._untestable(prediction, name, untaught.get(name)))}
+        treated = self.treated(prediction, cells)
+        untestable = {name: cell for name in cells if (cell := self._untestable(prediction, name, treated.get(name)))}
         return verdicts.judge_prediction(prediction, evidence, cells, untestable)
 
     def _suites_of(self, prediction: Prediction) -> Sequence[str]:
@@ -328,55 +327,63 @@ class Study:
             chosen += same or [suite for suite in self.suites if re.split(r" \(|, | with ", suite)[0] == task] or [name]
         return list(dict.fromkeys(chosen))
 
-    def _untestable(self, prediction: Prediction, cell: str, untaught: Reason | None) -> JudgedCell | None:
+    def treated(self, prediction: Prediction, cells: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+        """The runs behind the cells of a prediction with a treatment, each with the one that it is compared with."""
+        treatment = prediction.treatment
+        return runs_of_cells(prediction.evidence, treatment, self.settings, cells) if treatment else {}
+
+    def _untestable(
+        self, prediction: Prediction, cell: str, pairs: Sequence[tuple[str, str]] | None
+    ) -> JudgedCell | None:
         """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting.
 
         A method that was tuned may have none; the setting of a treatment is given, and wasn't among what was tried.
         """
         if not prediction.trained:
             return None
-        suite = self.suite_of(cell)
+        suites = dict.fromkeys(self.suite_by_run[run] for run, _ in pairs) if pairs else [self.suite_of(cell)]
         tuned = () if prediction.treatment else prediction.arms
-        if broken := [arm for arm in tuned if (arm, suite) in self.no_setting]:
+        if broken := [arm for arm in tuned for suite in suites if (arm, suite) in self.no_setting]:
             return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
-        why = self.unlearned(suite) or untaught
+        reasons = [self.unlearned(suite) for suite in suites]
+        why = reasons[0] if all(reasons) else None
+        if prediction.treatment and pairs:
+            why = why or self._untaught(prediction.treatment, pairs)
         return JudgedCell(cell, verdicts.NOT_TESTABLE, why) if why else None
 
-    def _untaught(self, prediction: Prediction, cells: Sequence[str]) -> dict[str, Reason]:
-        """By cell why a prediction with a treatment decides nothing there: its runs at each setting, those that they
-        are compared with, or plain ones that were trained alike, ended at the majority baseline in half of their number
-        or more. Runs of another recipe may have learned.
+    def _untaught(self, treatment: Treatment, pairs: Sequence[tuple[str, str]]) -> Reason | None:
+        """Why the runs of a cell decide nothing: those at each setting, those that they are compared with, or plain
+        ones that were trained alike, ended at the majority baseline in half of their number or more. Runs of another
+        recipe may have learned.
         """
-        treatment, evidence = prediction.treatment, prediction.evidence
-        if treatment is None:
-            return {}
-        pairs = evidence.cells(self.settings) if isinstance(evidence, Treated) else {}  # it knows the runs of each cell
-        found = {}
-        for cell in cells:
-            here = self._settings_by_suite.get(self.suite_of(cell), {})
-            treated: list[str] = [run for run, _ in treated_runs(here, treatment)]
-            base: list[str] = []
-            if name := next((name for name in pairs if f"{cell},".startswith(f"{name},")), ""):
-                treated, base = map(list, zip(*pairs[name], strict=True))
-            settings: dict[tuple[str, ...], list[str]] = {}
-            for run in treated:
-                varied = tuple(canonical(self.settings[run].get(column)) for column in treatment.varied)
-                settings.setdefault(varied, []).append(run)
-            if self.collapsed(trained_alike(here, treatment)):
-                found[cell] = Reason.UNTAUGHT
-            elif settings and all(map(self.collapsed, settings.values())):
-                found[cell] = Reason.COLLAPSED
-            elif self.collapsed([run for run in base if run]):  # "" where there is no base
-                found[cell] = Reason.NOTHING_TO_LOSE
-        return found
+        settings: dict[tuple[str, ...], list[str]] = {}
+        for run, _ in pairs:
+            varied = tuple(canonical(self.settings[run].get(column)) for column in treatment.varied)
+            settings.setdefault(varied, []).append(run)
+        if self.collapsed(self.trained_alike([run for run, _ in pairs])):
+            return Reason.UNTAUGHT
+        if all(map(self.collapsed, settings.values())):
+            return Reason.COLLAPSED
+        return Reason.NOTHING_TO_LOSE if self.collapsed([base for _, base in pairs if base]) else None
 
     @cached_property
-    def _settings_by_suite(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The settings of the runs of each suite, by run id."""
-        suites: dict[str, dict[str, dict[str, Any]]] = {}
-        for run, suite in zip(self.settings, self.runs["suite"], strict=True):
-            suites.setdefault(suite, {})[run] = self.settings[run]
-        return suites
+    def suite_by_run(self) -> dict[str, str]:
+        """The suite of each run, by its id."""
+        return dict(zip(self.settings, self.runs["suite"], strict=True))
+
+    def trained_alike(self, runs: Iterable[str]) -> list[str]:
+        """The plain runs that were trained as some runs were."""
+        recipes = dict.fromkeys(training_of(self.settings[run]) for run in runs)
+        return [run for recipe in recipes for run in self._plain.get(recipe, ())]
+
+    @cached_property
+    def _plain(self) -> dict[frozenset[tuple[str, str]], list[str]]:
+        """The plain runs by how they were trained."""
+        recipes: dict[frozenset[tuple[str, str]], list[str]] = {}
+        for run, settings in self.settings.items():
+            if settings.get("method.name", PLAIN) == PLAIN:
+                recipes.setdefault(training_of(settings), []).append(run)
+        return recipes
 
     def collapsed(self, runs: Collection[str]) -> bool:
         """Whether half or more of some runs ended at the majority baseline; of none, no."""

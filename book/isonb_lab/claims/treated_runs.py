@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb_lab.claims.design import PLAIN, Settings, task_name
+from isonb_lab.claims.design import Settings, task_name
 from isonb_lab.claims.table import settings_of_rows, task_and_encoder
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.claims.verdicts import Value, Values, by_detail
@@ -94,11 +94,26 @@ def treated_runs(settings: Mapping[str, Settings], treatment: Treatment) -> list
     return [(run, item) for run, item in settings.items() if treatment.has(item)]
 
 
-def trained_alike(settings: Mapping[str, Settings], treatment: Treatment) -> list[str]:
-    """The plain runs that were trained as those of a treatment were, all of one task and encoder."""
-    alike = {training_of(item) for _, item in treated_runs(settings, treatment)}
-    plain = treated_runs(settings, Treatment(PLAIN, treatment.tasks))
-    return [run for run, item in plain if training_of(item) in alike]
+def runs_of_cells(
+    evidence: Any, treatment: Treatment, every: Mapping[str, Settings], cells: Sequence[str]
+) -> dict[str, list[tuple[str, str]]]:
+    """The treated runs of each cell, each with the run that it is compared with, "" where there is none.
+
+    They are found by what they were: the suites of a study may have other names than cells. As :class:`Treated` pairs
+    them; of other evidence those whose settings have all words of the cell's name.
+    """
+    if isinstance(evidence, Treated):
+        details = by_detail(evidence.value)
+        named = {f"{name}{it}": pairs for name, pairs in evidence.cells(every).items() for it in details}
+        return {cell: named[cell] for cell in cells if cell in named}
+    treated = treated_runs(every, treatment)
+    columns = {column for _, settings in treated for column in settings}
+    words = {
+        run: {task_and_encoder(item), *(in_short(column, _value(item, column)) for column in columns)}
+        for run, item in treated
+    }
+    found = {cell: [(run, "") for run in words if words[run].issuperset(cell.split(", "))] for cell in cells}
+    return {cell: runs for cell, runs in found.items() if runs}
 
 
 def by_regime(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:

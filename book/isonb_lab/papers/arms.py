@@ -18,7 +18,8 @@ from isonb_lab.claims.treatment import Treatment
 from isonb_lab.claims.verdicts import Change, Claim, Evidence, Prediction, Values
 
 HEAD_TO_HEAD, NEIGHBOURS, LEARNED = "head_to_head", "neighbours", "evidence_claims"
-TRAINED, OWN_CELLS = "trained_runs", ("own_cells", "own_cells_minilm")  # all recordings; the papers' own settings
+# The studies of what claims are judged on and of what stands in tables; the papers' own settings.
+TRAINED, TABLES, OWN_CELLS = "trained_runs", "printed_tables", ("own_cells", "own_cells_minilm")
 RUNS = {HEAD_TO_HEAD: "head to head", NEIGHBOURS: "neighbours", LEARNED: "runs that learned"}
 POINT = 0.01  # the gain or loss that a claim about a score is about, where the plan says so
 LOWER, RAISE, ENTROPY = "I-STAR (lower)", "I-STAR (raise)", "entropy"
@@ -160,7 +161,7 @@ def treated(
     evidence: Callable[[Any, Sequence[str]], Evidence] | None = None,
     **more: Any,
 ) -> Prediction:
-    """The prediction about the runs that have a claim's own treatment, in whatever recording they are.
+    """The prediction about the runs that have a claim's own treatment, in whichever recording of :data:`TRAINED`.
 
     ``base``: plain training on the same tasks, unless told; the seeds and all other settings are the same.
     ``evidence``: another one than the difference of ``value`` from the base.

@@ -6,21 +6,20 @@ named page shows is counted from the runs of the study that the page draws; what
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
-from isonb_lab.claims.design import PLAIN, Design
+from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.treated_runs import treated_runs
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.sweeps.cost import Estimate, estimate
 from isonb_lab.sweeps.grids import load_grid
 
 from . import arms
-from .undecided import planned_cost
+from .table_prices import price
 
 NAMES = {"000": "Shrink", "001": "I-STAR", "002": "SoftDecay", "003": "IsoLayer"}
 GRIDS = {"000": "shrink_the_longest", "001": "istar", "002": "softdecay", "003": "isolayer"}
@@ -68,7 +67,9 @@ class Item:
         own: the design at the paper's own settings whose runs it draws, too.
         pool: the study whose runs are counted as recorded.
         arms: those of the study that the counterpart draws; all by default.
+        suites: those of a study that the counterpart has; all by default.
         treatment: of the runs that would fill it.
+        rivals: of the runs of other methods that it compares; plain runs trained alike needn't be named.
         why: no run is planned that would fill it.
         kind: "runs", "diagram" or "printed".
     """
@@ -82,10 +83,22 @@ class Item:
     study: str = ""
     pool: str = arms.TRAINED
     arms: tuple[str, ...] = ()
+    suites: Callable[[Study], Collection[str]] | None = None
     treatment: Treatment | None = field(default=None, hash=False)
+    rivals: tuple[Treatment, ...] = field(default=(), hash=False)
     kind: str = "runs"
     own: Design | None = field(default=None, hash=False)
     why: str = ""
+
+    def has(self, settings: Settings) -> bool:
+        """Whether a run is on a task of the item and has its treatment or that of a rival."""
+        treated = any(treatment.has(settings) for treatment in (self.treatment, *self.rivals) if treatment)
+        return treated and self.is_on(settings.get("task"))
+
+    def is_on(self, task: Any) -> bool:
+        """Whether a task is one of the item's; without an axis of tasks any is."""
+        tasks = [_same(value) for axis in self.axes if axis.name == "tasks" for value in axis.values]
+        return not tasks or _same(task) in tasks
 
 
 @dataclass(frozen=True)
@@ -113,13 +126,16 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
     drawn, every = [studies[item.study]], studies[item.pool]
     drawn += [own] if item.own and len((own := studies[item.own.name]).runs) else []  # none is recorded at first
     chosen = [study.runs[study.runs["arm"].isin(item.arms)] if item.arms else study.runs for study in drawn]
+    if item.suites:
+        chosen = [runs[runs["suite"].isin(item.suites(study))] for study, runs in zip(drawn, chosen, strict=True)]
     treated = every.runs
     if item.treatment:
-        treated = treated[treated["run_id"].isin([run for run, _ in treated_runs(every.settings, item.treatment)])]
+        treated = treated[treated["run_id"].isin([run for run, one in every.settings.items() if item.has(one)])]
     results = []
     for axis in item.axes:
         runs = [_of_method(axis, item, some) for some in chosen]
-        if axis.of_line:  # which is of one study
+        if axis.of_line:  # which is of one study, and on the item's tasks
+            runs = [some[[item.is_on(task) for task in some["task"]]] for some in runs]
             shown = max(_count(axis, study.series, some) for study, some in zip(drawn, runs, strict=True))
         else:
             shown = _count(axis, every.series, pd.concat(runs))
@@ -157,15 +173,18 @@ def _count(axis: Axis, series: pd.DataFrame, runs: pd.DataFrame) -> int:
         return 0 if found.empty else min(int(found.median()), _of(axis))
     if axis.column not in runs:
         return 0
-    present = {canonical(SAME.get(value, value)) for value in runs[axis.column].dropna().unique()}
-    return sum(canonical(SAME.get(value, value)) in present for value in axis.values)
+    present = {canonical(_same(value)) for value in runs[axis.column].dropna().unique()}
+    return sum(canonical(_same(value)) in present for value in axis.values)
+
+
+def _same(value: Any) -> Any:
+    """A value of an axis, or of a run; a task that has two names by one."""
+    return SAME.get(value, value)
 
 
 def missing(item: Item, studies: Mapping[str, Study]) -> Estimate | None:
-    """What the planned runs with an item's treatment would cost that have no record yet; None without such runs."""
-    if item.treatment is None:
-        return None
-    return planned_cost(item.treatment.has, set(studies[arms.TRAINED].runs["run_id"]))
+    """What the planned runs of all arms of an item would cost that have no record yet; None without such runs."""
+    return price(item.has, set(studies[arms.TRAINED].runs["run_id"]))
 
 
 def paper_cost(paper: str) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ import pandas as pd
 from isonb_lab.claims.design import PLAIN, Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import Treated
+from isonb_lab.claims.treatment import Treatment
 from isonb_lab.claims.verdicts import Prediction, Value, claim, less
 
 from . import arms
@@ -69,15 +71,14 @@ def _variance(k: int, text: str, value: Callable[[str], Value], base: str = "") 
     )
 
 
-def _of_larger(what: str, direction: str) -> Prediction:
-    """A prediction of which no run has an encoder of that size."""
-    text = f"{what} in the larger encoder (needs {LARGER})"
-    return Prediction(text, lambda study, suites: {}, direction, needs=NEEDS, treatment=arms.ISOLAYER_LAYER)
-
-
 def _end(name: str) -> Value:
     """A measure behind the layer less the same before it."""
     return less(f"metric.end.second.{name}", f"metric.end.cls.{name}")
+
+
+def _with(treatment: Treatment, model: str) -> Treatment:
+    """A treatment of one encoder's runs alone."""
+    return replace(treatment, settings={**treatment.settings, "model": (model,)})
 
 
 def _after_less_before(text: str, name: str, direction: str) -> Prediction:
@@ -96,9 +97,17 @@ def _read_behind(name: str) -> Value:
     return value
 
 
-LARGER = "a larger encoder"
-NEEDS = f"{LARGER}: 90 runs of roberta-large in isolayer.yaml, about 4 hours of one A100"
+SMALLER, LARGER = "google-bert/bert-base-cased", "FacebookAI/roberta-large"  # the paper's encoders
+NEEDS = "a larger encoder: 90 runs of roberta-large in isolayer.yaml, about 4 hours of one A100"
+OF_LARGER, OF_SMALLER = _with(arms.ISOLAYER_LAYER, LARGER), _with(arms.ISOLAYER_LAYER, SMALLER)
+# of any encoder but the larger, on whose runs no value of this setting is the treatment's
+OF_OTHERS = replace(arms.ISOLAYER_LAYER, by_cell={(LARGER, task): {"model": ()} for task in arms.ISOLAYER_TASKS})
+FALL_OF_EV1 = {
+    detail: less(f"metric.end.cls.explained_variance_1{ending}", f"metric.end.second.explained_variance_1{ending}")
+    for detail, ending in DETAILS.items()
+}
 behind = "IsoScore, after the layer less before"
+EV3 = {detail: _read_behind(f"explained_variance_3{ending}") for detail, ending in DETAILS.items()}
 # IsoBN scales what the pooler gives, IsoLayer's head is linear
 against: dict[str, Any] = {"base": arms.ISOBN_LAYER, "may_differ": ("head",)}
 CLAIMS = (
@@ -122,7 +131,15 @@ CLAIMS = (
             _after_less_before(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
             for detail, ending in DETAILS.items()
         ),
-        _of_larger("EV1 falls less", "less"),
+        arms.treated(
+            "fall of EV1, RoBERTa-large less BERT-base",
+            OF_LARGER,
+            "less",
+            value=FALL_OF_EV1,
+            base=OF_SMALLER,
+            may_differ=("model",),
+            needs=NEEDS,
+        ),
     ),
     claim(
         25,
@@ -137,16 +154,12 @@ CLAIMS = (
             **against,
         ),
         *(
-            arms.treated(
-                f"EV3, IsoLayer less IsoBN{detail}",
-                arms.ISOLAYER_LAYER,
-                "less",
-                value=_read_behind(f"explained_variance_3{ending}"),
-                **against,
-            )
-            for detail, ending in DETAILS.items()
+            arms.treated(f"EV3, IsoLayer less IsoBN{detail}", OF_OTHERS, "less", value=value, **against)
+            for detail, value in EV3.items()
         ),
-        _of_larger("EV3 above IsoBN's", "greater"),
+        arms.treated(
+            "EV3, IsoLayer less IsoBN, RoBERTa-large", OF_LARGER, "greater", value=EV3, needs=NEEDS, **against
+        ),
     ),
 )
 DESIGN = arms.learned_design("isolayer", arm_of, CLAIMS)

@@ -11,7 +11,7 @@ from functools import partial
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from isonb_lab.claims.design import PLAIN, Design, Settings
+from isonb_lab.claims.design import PLAIN, Design, Settings, task_name
 from isonb_lab.claims.printed import printed
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
@@ -34,20 +34,32 @@ SWEPT = re.compile(r"λ = (?P<weight>[^,]+)(, ζ = [^,]+)?")  # arms on all laye
 ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
 SINGLES = tuple(f"{WEAK_DOWN}, layer {layer}" for layer in (1, 4))
 COSREG_DOWN = f"{arms.COSREG} -1"  # of the paper's own cells; the other one, at 1, is named as everywhere
+ZETAS = arms.chosen_zetas()
 ALIKE = 0.02  # two values of IsoScore* that count as alike
 ROUNDING = 1e-9
 SMALL = "figure_2"  # the study of small samples
 
 
+def usual_zeta(settings: Settings) -> float:
+    """The ζ of a run whose arm tells none: 0.2, and with the paper's encoders what its Table 2 has for the task.
+
+    >>> usual_zeta({"model": "google-bert/bert-base-cased", "task": "rte"}), usual_zeta({"model": "tiny"})
+    (0.8, 0.2)
+    """
+    cell = str(settings.get("model")), str(settings.get("task"))
+    return float(ZETAS.get(cell, {"method.zeta": (0.2,)})["method.zeta"][0])
+
+
 def arm_of(settings: Settings) -> str | None:
-    """The method with its weight, and what else differs from the paper's."""
+    """The method with its weight, and what else differs from the paper's: ζ where it isn't the usual one."""
     method = settings.get("method.name", "none")
     if method != "istar":
         return {"none": PLAIN, "cosreg": arms.COSREG}.get(method)
     zeta, layers = float(settings.get("method.zeta", 0.2)), settings.get("method.layers", "all")
+    usual = usual_zeta(settings)
     parts = [f"λ = {float(settings['method.weight']):+g}"]
     parts += ["unbiased"] if settings.get("method.unbiased") else []
-    parts += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
+    parts += [f"ζ = {zeta:g}"] if zeta != usual else []
     parts += [f"layer {layers}"] if layers != "all" else []
     return ", ".join(parts)
 
@@ -64,14 +76,15 @@ def own_arm(settings: Settings) -> str | None:
 
 
 def lowers(settings: Settings) -> bool:
-    """Whether a run is I-STAR with λ < 0 and ζ = 0.2 on all layers, the arm of Table 1."""
+    """Whether a run is I-STAR with λ < 0 and the usual ζ on all layers, the arm of Table 1."""
     whole = settings.get("method.name") == "istar" and settings.get("method.layers", "all") == "all"
-    return whole and float(settings["method.weight"]) < 0 and float(settings.get("method.zeta", 0.2)) == 0.2
+    zeta = float(settings.get("method.zeta", 0.2))
+    return whole and float(settings["method.weight"]) < 0 and zeta == usual_zeta(settings)
 
 
 def is_cosreg(settings: Settings) -> bool:
-    """Whether a run is CosReg, the rival of Table 1."""
-    return settings.get("method.name") == "cosreg"
+    """Whether a run is CosReg with a weight above 0, the rival of Table 1."""
+    return settings.get("method.name") == "cosreg" and float(settings.get("method.weight", 1)) > 0
 
 
 @dataclass(frozen=True)
@@ -88,7 +101,7 @@ class Sweep:
 
 
 def sweep(study: Study) -> Sweep:
-    """What a study sweeps; each λ at ζ = 0.2, or where that has no run at the ζ that was run."""
+    """What a study sweeps; each λ at the usual ζ, or where that has no run at the ζ that was run."""
     arms_of_runs = study.arms or tuple(study.runs["arm"].unique())
     named = {arm: match for arm in arms_of_runs if (match := SWEPT.fullmatch(arm))}
     weights = sorted({float(match["weight"]) for match in named.values()})
@@ -106,6 +119,15 @@ def weights_of(*sweeps: Sweep) -> list[str]:
     """The arms that some sweeps vary λ over, each once, by rising λ."""
     arms_of_sweeps = dict.fromkeys(arm for item in sweeps for arm in item.arms)
     return sorted(arms_of_sweeps, key=lambda arm: float(match["weight"]) if (match := SWEPT.fullmatch(arm)) else 0.0)
+
+
+def with_encoder(study: Study, suite: str) -> str:
+    """A suite in prose, its encoder first, which the name of a suite leaves out where it is minilm.
+
+    "tiny on SST-2 with test rows"; a suite without runs stays as it is.
+    """
+    models = study.runs.loc[study.runs["suite"] == suite, "model"].unique()
+    return " and ".join(f"{model} on {suite.replace(f' ({model})', '')}" for model in models) or suite or "no task"
 
 
 def correlation(study: Study, suite: str) -> Interval | None:
@@ -143,6 +165,26 @@ def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
         return None
     *_, second, best = sorted(scores, key=lambda arm: sum(scores[arm][unit] for unit in common))
     return best, [scores[best][unit] - scores[second][unit] for unit in common]
+
+
+def best_settings(*studies: Study) -> pd.DataFrame:
+    """The :func:`best_setting` of each suite: task, encoder, training, setting, lead.
+
+    ``training`` is what else the suite has in its name. Of a task and encoder the last study counts that has one. Runs
+    without padding aren't looked at.
+    """
+    best: dict[tuple[str, str], list[tuple[str, str, list[float]]]] = {}
+    for study in studies:
+        found: dict[tuple[str, str], list[tuple[str, str, list[float]]]] = {}
+        for suite, run in study.runs.drop_duplicates("suite").set_index("suite").iterrows():
+            one = None if "without padding" in str(suite) else best_setting(study, str(suite))
+            if one:
+                key = task_name(run["task"].removesuffix("_joint")), str(run["model"])
+                more = str(suite).removeprefix(task_and_encoder(run)).removeprefix(", ")
+                found.setdefault(key, []).append((more, *one))
+        best |= found
+    rows = [(*key, *one) for key, some in best.items() for one in some]
+    return pd.DataFrame(rows, columns=["task", "encoder", "training", "setting", "lead"])
 
 
 def counted() -> dict[str, int]:

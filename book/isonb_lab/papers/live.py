@@ -53,10 +53,10 @@ def direction(changes: Sequence[float], margin: float = ALIKE) -> str:
     >>> direction([0.10, 0.12, 0.11]), direction([0.1, -0.2, 0.1])
     ('rose', 'did not change significantly')
     >>> direction([0.1])  # one difference can't be tested
-    'is not tested (seeds: 1; at least 3 are needed)'
+    "isn't tested (seeds: 1; at least 3 are needed)"
     """
     if len(changes) < FEWEST:
-        return f"is not tested (seeds: {len(changes)}; at least {FEWEST} are needed)"
+        return f"isn't tested (seeds: {len(changes)}; at least {FEWEST} are needed)"
     return direction_of(changes, margin) or "did not change significantly"
 
 

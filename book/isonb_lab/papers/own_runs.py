@@ -57,7 +57,7 @@ def study_of_runs(
     acts_on = {arm: design.acts_on[name] for arm, name in zip(arms, names, strict=True) if name in design.acts_on}
     design = replace(design, acts_on={**design.acts_on, **acts_on})
     result = every.assign(arm=arms, suite=suites, source="recorded").astype({"arm": object, "suite": object})
-    result = result.drop_duplicates(["suite", "arm", "seed"], ignore_index=True)
+    result = result.drop_duplicates(["suite", "arm", "seed"], ignore_index=True).copy()  # in one block again
     cells = result[["suite", "arm", "seed"]].astype(str).agg(", ".join, axis=1) if len(result) else []
     plan = result.assign(cell=cells)[PLAN]
     return Study(

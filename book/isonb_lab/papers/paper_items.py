@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from isonb_lab.claims.study import Study
 from isonb_lab.claims.treatment import Treatment
 
 from . import arms, isolayer, istar, shrink_the_longest, softdecay
@@ -66,12 +67,24 @@ FIVE, THREE = _tasks("cola", "sst2", "mrpc", "qnli", "rte"), _tasks("rte", "cola
 PAPER_WEIGHTS, LEARNED = "istar_own", arms.LEARNED
 COUNTERPART = "Counterpart of the paper’s"
 SIGNS = Treatment("cosreg", arms.GLUE, {"method.weight": (-1, 1)})
-_shrink = partial(_item, "000", page=SHRINK_PAGE, study=arms.TRAINED, treatment=arms.entropy_of(select=True))
+_shrink = partial(
+    _item,
+    "000",
+    page=SHRINK_PAGE,
+    study=arms.TABLES,
+    treatment=arms.entropy_of(select=True),
+    rivals=(arms.entropy_of(select=False),),
+)
 _istar = partial(_item, "001", page=ISTAR_MORE, study=PAPER_WEIGHTS)
-_softdecay = partial(_item, "002", page=SOFT_PAGE, study=arms.TRAINED)
+_softdecay = partial(_item, "002", page=SOFT_PAGE, study=arms.TABLES, treatment=arms.SOFTDECAY_LAYER)
 _spectra = partial(_item, "002", page=SOFT_MORE, study=LEARNED, own=softdecay.PAPER_RUNS)
 _similarity = partial(_item, "002", page=SOFT_MORE, study=SOFT, pool=SOFT)
-_isolayer = partial(_item, "003", page=ISO_PAGE, study=arms.TRAINED, treatment=arms.ISOLAYER_LAYER)
+_isolayer = partial(_item, "003", page=ISO_PAGE, study=arms.TABLES, treatment=arms.ISOLAYER_LAYER)
+
+
+def _with_a_choice(study: Study) -> list[str]:
+    """The suites whose best setting stands in ours of I-STAR's Table 2."""
+    return [suite for suite in study.suites if "without padding" not in suite and istar.best_setting(study, suite)]
 
 
 def _course(item: str, shows: str, points: Axis) -> Item:
@@ -102,8 +115,9 @@ ITEMS = (
         *(NINE, BERTS, _methods("none", "cosreg", "istar")),
         page=ISTAR_PAGE,
         caption="Table 1. Theirs",
-        study=arms.TRAINED,
+        study=arms.TABLES,
         treatment=arms.istar_at((-1,)),
+        rivals=(arms.cosreg_at(1),),
     ),
     _istar(
         "Table 2",
@@ -111,6 +125,8 @@ ITEMS = (
         *(NINE, BERTS, _weights(-5, -3, -1, 1, 3, 5), _zetas(0.2, 0.4, 0.6, 0.8)),
         page=ISTAR_PAGE,
         caption="Table 2: λ | ζ",
+        own=istar.DESIGN,
+        suites=_with_a_choice,
         treatment=arms.istar_at((-5, -3, -1, 1, 3, 5), zeta=(0.2, 0.4, 0.6, 0.8)),
     ),
     Item("001", "Figure 1", "diagram of the loss", ISTAR_MORE, "", kind="diagram"),
@@ -122,6 +138,7 @@ ITEMS = (
         "isotropy against score",
         *(NINE, BERTS, _weights(*ALL_WEIGHTS)),
         page=ISTAR_PAGE,
+        own=istar.DESIGN,
         treatment=arms.istar_at(ALL_WEIGHTS),
     ),
     _istar(
@@ -158,7 +175,6 @@ ITEMS = (
         "GLUE, validation rows",
         *(FIVE, BERTS, _methods("none", "softdecay")),
         caption="Table 2. Theirs",
-        treatment=arms.SOFTDECAY_LAYER,
     ),
     _softdecay(
         "Table 3",
@@ -187,6 +203,7 @@ ITEMS = (
         LARGE,
         _methods("none", "isolayer", "isobn"),
         caption="Table 3: EV1 / EV2 / EV3",
+        rivals=(arms.ISOBN_LAYER,),
     ),
     _isolayer(
         "Figure 2",

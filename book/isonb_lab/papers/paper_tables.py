@@ -13,13 +13,15 @@ from isonb_lab.claims.study import Study
 from isonb_lab.claims.table import task_and_encoder
 from isonb_lab.claims.treated_runs import by_regime, in_short, options, training_of, unordered
 from isonb_lab.statistics.seeds import student
-from isonb_lab.sweeps.cost import Estimate
-
-from .undecided import planned_cost
 
 NO_SCORES = "relative|EV_|IsoScore|change"  # metrics of a printed table that are no scores
 WATCHED_BY = ("patience", "validations")  # settings that say little of a training
+ANOTHER_LOSS = ("method.unbiased", "True")  # than the paper's: told wherever it is
+AVERAGE = "Average"  # a printed row that is no task
+PRINTED = {"mnli": "MNLI-m", "mnli_mm": "MNLI-mm"}  # what is printed of a task with two validation splits
+UNMOVED = "as plain"  # of a method that didn't act
 Chosen = Callable[[Settings], bool]
+Lack = Callable[[str, Sequence[str]], str]
 Value = Callable[[Sequence[str]], Mapping[str, float]]
 Cell = Callable[[Iterable[float]], str]
 
@@ -55,7 +57,7 @@ def paired_scores(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Pa
         tasks: as the paper prints them; ours on others aren't looked at.
     """
     runs = study.runs.dropna(subset="score")
-    names = [(run, item) for run in runs["run_id"] if _task(item := study.settings[run]) in tasks]
+    names = [(run, item) for run in runs["run_id"] if printed_task(item := study.settings[run]) in tasks]
     scores = dict(zip(runs["run_id"], runs["score"], strict=True))
     plain: dict[frozenset[tuple[str, str]], dict[int, str]] = {}
     for run, item in names:
@@ -73,18 +75,18 @@ def paired_scores(study: Study, method: Chosen, tasks: Sequence[str]) -> list[Pa
         for chosen, runs_of in by_setting.items():
             regime_words = name.removeprefix(task_and_encoder(item)).split(", ")
             lines = [text for text in regime_words if text and not text.startswith(WATCHED_BY)]
-            rows = task_name(item["task"]).removeprefix(_task(item)).strip()  # "with test rows"
+            rows = task_name(item["task"]).partition(" ")[2]  # "with test rows"
             lines = [*filter(None, [rows]), *lines]
-            lines += [in_short(column, value) for column, value in sorted(chosen) if column in varied]
+            lines += [in_short(*pair) for pair in sorted(chosen) if pair[0] in varied or pair == ANOTHER_LOSS]
             before, after = ({seed: scores[run] for seed, run in some.items()} for some in (without, runs_of))
             results.append(
-                PairedScores(_task(item), str(item["model"]), ", ".join(lines), before, after, without, runs_of)
+                PairedScores(printed_task(item), str(item["model"]), ", ".join(lines), before, after, without, runs_of)
             )
     return results
 
 
 def revalued(cells: Sequence[PairedScores], value: Value, *, before: Value | None = None) -> list[PairedScores]:
-    """The same runs with another number in the place of their score; of those that have it.
+    """The same runs with another number in the place of their score; where some seed has it both ways.
 
     Args:
         cells: of :func:`paired_scores`.
@@ -95,7 +97,7 @@ def revalued(cells: Sequence[PairedScores], value: Value, *, before: Value | Non
     for item in cells:
         scores = _numbers(value, item.runs)
         plain = _numbers(before, item.runs) if before else _numbers(value, item.plain_runs)
-        results += [replace(item, plain=plain, scores=scores)] if scores else []
+        results += [replace(item, plain=plain, scores=scores)] if scores.keys() & plain.keys() else []
     return results
 
 
@@ -105,13 +107,13 @@ def _numbers(value: Value, runs: Mapping[int, str]) -> dict[int, float]:
 
 
 def gains(cells: Sequence[PairedScores]) -> pd.DataFrame:
-    """The gains in points with Student's 95% interval over seeds, from two seeds on.
+    """The gains in points with Student's 95% interval over seeds, from two seeds on; of a method that did something.
 
     Columns: model, task, metric (the settings, in words), gain, low, high: those of a printed gain.
     """
     rows = []
     for item in cells:
-        if len(item.gains) > 1:
+        if len(item.gains) > 1 and any(item.gains):
             mean = student([100 * gain for gain in item.gains])
             rows.append((f"{item.model} (ours)", item.task, item.settings, *mean.ends))
     return pd.DataFrame(rows, columns=["model", "task", "metric", "gain", "low", "high"])
@@ -126,41 +128,53 @@ def score_rows(
     *,
     metrics: Sequence[str] = (),
     named: Mapping[str, str] | None = None,
+    lack: Lack | None = None,
 ) -> list[dict[str, str]]:
     """The table in the paper's layout: a row a printed task and encoder, then ours, or the price of what wasn't run.
+
+    A printed average has no row of ours: it is over tasks that ours don't all have.
 
     Args:
         paper: whose table.
         table: "Table 1".
         base: the column of plain training.
-        methods: what is beside printed values, by the column.
+        methods: what is beside printed values, by the column; of ``base`` plain runs, for tasks without a method.
         cell: how several scores are printed.
         metrics: the printed ones, by default all that are scores.
         named: the columns that the paper prints under another name, by that name.
+        lack: what is said of columns without runs of a task: :func:`~isonb_lab.papers.table_prices.lacks`.
     """
     theirs = _printed_cells(paper, table, metrics).rename(columns=dict(named or {}))
-    theirs = theirs.reindex(columns=[base, *methods]).dropna(how="all").astype(object).fillna("–")
+    theirs = theirs.reindex(columns=list(dict.fromkeys([base, *methods]))).dropna(how="all").astype(object).fillna("–")
     rows = []
     for task in dict.fromkeys(theirs.index.get_level_values("task")):
         rows += [{"task": task, "encoder": model} | dict(cells) for model, cells in theirs.loc[task].iterrows()]
-        rows += our_rows([task], base, methods, cell)
+        rows += our_rows([task], base, methods, cell, lack) if task != AVERAGE else []
     return rows
 
 
 def our_rows(
-    tasks: Sequence[str], base: str, methods: Mapping[str, Sequence[PairedScores]], cell: Cell
+    tasks: Sequence[str],
+    base: str,
+    methods: Mapping[str, Sequence[PairedScores]],
+    cell: Cell,
+    lack: Lack | None = None,
 ) -> list[dict[str, str]]:
     """Our part of :func:`score_rows`: a row a task and training, or the price of what wasn't run.
 
     The columns of a row are over the seeds that all of them have. Methods with the same plain runs share a row where
-    each has one setting, whatever its own settings had to be told apart by.
+    each has one setting, whatever its own settings had to be told apart by. Plain runs alone have a row on a task where
+    no method ran. What ``lack`` says of the columns that no row of a task has stands below.
     """
     rows: list[dict[str, str]] = []
     for task in tasks:
         trained: dict[str, dict[str, PairedScores]] = {}
         beside: dict[Hashable, list[tuple[str, PairedScores]]] = {}
-        for name, item in ((name, item) for name, results in methods.items() for item in results if item.task == task):
-            beside.setdefault(frozenset(item.plain_runs.items()), []).append((name, item))
+        items = [(name, item) for name, results in methods.items() for item in results if item.task == task]
+        found = {name for name, _ in items} - {base}
+        for name, item in items:
+            if name in found or not found:
+                beside.setdefault(frozenset(item.plain_runs.items()), []).append((name, item))
         for some in beside.values():
             share = len(dict(some)) == len(some)
             words = max((item.settings for _, item in some), key=len)
@@ -168,10 +182,11 @@ def our_rows(
                 settings = words if share else item.settings
                 trained.setdefault(f"{item.model} (ours{', ' * bool(settings)}{settings})", {})[name] = item
         ours = {text: _over_shared_seeds(base, columns, cell) for text, columns in trained.items()}
-        if not ours:
-            cost = price([task])
-            text = f", planned: {cost.runs} runs, {cost.cpu_hours:.1f} h of one core" if cost else ""
-            ours = {f"ours: not run{text}": {}}
+        missing = [name for name in methods if name not in {*found, base}]
+        if lack and missing:
+            ours[f"ours: {lack(task, missing)}"] = {}
+        elif not ours:
+            ours = {"ours: not run": {}}
         rows += [{"task": task, "encoder": text} | cells for text, cells in ours.items()]
     return [{column: row.get(column, "–") for column in ("task", "encoder", base, *methods)} for row in rows]
 
@@ -180,7 +195,9 @@ def _over_shared_seeds(base: str, columns: Mapping[str, PairedScores], cell: Cel
     every = [*columns.values()]
     shared = sorted(set(every[0].plain).intersection(*(item.scores for item in every)))
     by_seed = {base: every[0].plain} | {name: item.scores for name, item in columns.items()}
-    return {name: cell([scores[seed] for seed in shared]) for name, scores in by_seed.items() if shared}
+    cells = {name: cell([scores[seed] for seed in shared]) for name, scores in by_seed.items() if shared}
+    still = [name for name, item in columns.items() if name != base and len(item.gains) > 1 and not any(item.gains)]
+    return cells | dict.fromkeys(still, UNMOVED)
 
 
 def joined_rows(tables: Sequence[Sequence[Mapping[str, str]]]) -> list[dict[str, str]]:
@@ -215,10 +232,12 @@ def _printed_cells(paper: str, table: str, metrics: Sequence[str]) -> pd.DataFra
     return numbers.pivot_table(index=index, columns="method", values="text", aggfunc=" / ".join, sort=False)
 
 
-def price(tasks: Sequence[str]) -> Estimate | None:
-    """What the planned runs of the papers' own cells on these tasks cost; None where none is planned."""
-    return planned_cost(lambda run: _task(run) in tasks)
+def is_plain(settings: Settings) -> bool:
+    """Whether a run has no method."""
+    return bool(settings.get("method.name", PLAIN) == PLAIN)
 
 
-def _task(settings: Settings) -> str:
-    return task_name(str(settings.get("task")).removesuffix("_joint"))
+def printed_task(settings: Settings) -> str:
+    """The task of a run as the papers print it, whatever rows it is scored on."""
+    name = str(settings.get("task")).removesuffix("_joint")
+    return PRINTED.get(name, task_name(name))

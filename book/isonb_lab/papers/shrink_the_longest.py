@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from isonb_lab.claims.design import PLAIN, Settings
+from isonb_lab.claims.design import PLAIN, Settings, task_name
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.treated_runs import Treated
+from isonb_lab.claims.treated_runs import Treated, in_short
 from isonb_lab.claims.verdicts import Prediction, Value, claim, less, tail
 
 from . import arms
@@ -124,6 +124,25 @@ CLAIMS = (
         _own_share(3, SELECTED, direction="greater"),
     ),
 )
+
+
+def trainings(study: Study) -> list[str]:
+    """How the runs of each suite were trained, for a sentence.
+
+    "tiny on SST-2 (20,000 rows, epochs 1, batch size 32)", where no number of rows is all of them.
+    """
+    texts = []
+    for run in study.settings.values():
+        rows = f"{run['train_examples']:,.0f} rows" if run.get("train_examples") else "all rows"
+        others = [in_short(column, run[column]) for column in ("epochs", "batch_size") if column in run]
+        texts.append(f"{run['model']} on {task_name(run['task'])} ({', '.join([rows, *others])})")
+    return list(dict.fromkeys(texts))
+
+
+def of_paper(study: Study) -> list[str]:
+    """The runs that have the paper's own tasks, batches and passes, and its method or none."""
+    own = (PLAIN_RUNS, *TREATMENTS.values())
+    return [run for run, settings in study.settings.items() if any(one.has(settings) for one in own)]
 
 
 def score_course(study: Study, arm: str) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from isonb.errors import fail
 from isonb_lab.claims.design import Design, StudyError
 from isonb_lab.claims.study import Study
 from isonb_lab.papers import (
+    arms,
     evidence_claims,
     evidence_methods,
     figure_2,
@@ -43,8 +44,11 @@ FILES = (
     softdecay,
     trained_runs,
 )
-DESIGNS: dict[str, Design] = {design.name: design for design in (*(file.DESIGN for file in FILES), istar.PAPER_WEIGHTS)}
-STUDIES = tuple(DESIGNS)
+DESIGNS: dict[str, Design] = {
+    design.name: design
+    for design in (*(file.DESIGN for file in FILES), istar.PAPER_WEIGHTS, trained_runs.PRINTED_TABLES)
+}
+STUDIES = tuple(name for name in DESIGNS if name != arms.TABLES)  # whose runs the others have, or which no claim is of
 
 
 def every_design() -> list[Design]:
@@ -54,7 +58,7 @@ def every_design() -> list[Design]:
 
 def design_of(name: str) -> Design:
     """The design of a study of the book; raises :class:`~isonb_lab.claims.design.StudyError` for another name."""
-    if name not in STUDIES:
+    if name not in DESIGNS:
         fix = f"Name one of {', '.join(STUDIES)}, or pass a design."
         fail(StudyError, "a study must be one of the book's", repr(name), fix)
     return DESIGNS[name]

@@ -1,4 +1,4 @@
-"""Every planned run that trains a model, of all recordings: where claims look for the settings of their own paper.
+"""The planned runs that train a model: where claims look for the settings of their own paper, and what tables have.
 
 ``own_cells`` and ``own_cells_minilm`` have the papers' own weights, layers, heads and tasks. Their runs count as soon
 as they are recorded.
@@ -6,10 +6,12 @@ as they are recorded.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.table import task_and_encoder
 
-from .arms import ALL_BARS, ENTROPY, HEAD_TO_HEAD, LEARNED, NEIGHBOURS, OWN_CELLS
+from .arms import ALL_BARS, ENTROPY, HEAD_TO_HEAD, LEARNED, NEIGHBOURS, OWN_CELLS, TABLES, TRAINED
 from .head_to_head import arm_of as method_of
 from .head_to_head import no_setting
 
@@ -32,7 +34,7 @@ def arm_of(settings: Settings) -> str | None:
 
 
 DESIGN = Design(
-    name="trained_runs",
+    name=TRAINED,
     page="results/ledger",
     recordings=(LEARNED, HEAD_TO_HEAD, "evidence_methods", NEIGHBOURS, *OWN_CELLS),
     arm=arm_of,
@@ -46,4 +48,24 @@ DESIGN = Design(
         *((name, "full") for name in OWN_CELLS),
     ),
     no_setting=no_setting,
+)
+
+# Planned for other questions: no claim of a paper is judged on them.
+OTHERS = (("real_models", "full"), ("istar_doses", "small"), ("evidence_dose", "full"))
+
+
+def arm_of_tables(settings: Settings) -> str | None:
+    """As :func:`arm_of`; a step in a random direction, a control of the doses, is no method of a paper."""
+    return None if settings.get("method.direction", "gradient") == "random" else arm_of(settings)
+
+
+# What stands beside printed tables: every recording whose plain runs are of one kind of processor with its others. No
+# run that chose a setting is among these, and none that was made again.
+PRINTED_TABLES = replace(
+    DESIGN,
+    name=TABLES,
+    recordings=(*DESIGN.recordings, *(name for name, _ in OTHERS)),
+    arm=arm_of_tables,
+    more=(*DESIGN.more, ("head_to_head_other_choice", "small"), *OTHERS),
+    no_setting=frozenset,
 )

@@ -14,6 +14,7 @@ from isonb_lab.claims.verdicts import (
     NOT_OBSERVED,
     NOT_TESTABLE,
     OBSERVED,
+    SUPPORTED,
     UNTESTABLE,
     UNTESTED,
     Change,
@@ -22,7 +23,6 @@ from isonb_lab.claims.verdicts import (
     Prediction,
     PredictionJudgement,
     by_cell,
-    by_detail,
 )
 from isonb_lab.runs.table import flat
 from isonb_lab.statistics.paired import seeds_needed
@@ -30,10 +30,11 @@ from isonb_lab.statistics.seeds import Interval, minimum_detectable, standard_er
 from isonb_lab.sweeps.cost import Estimate, estimate
 from isonb_lab.sweeps.grids import load_grid
 
-from .arms import OWN_CELLS, TRAINED, plain_on
+from .arms import OWN_CELLS, TRAINED
 
 OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 ELSEWHERE = (OBSERVED, NOT_OBSERVED, UNTESTED)  # judged by no run at the paper's setting
+FIRST_THAT = "first what it takes for granted: "  # of a claim whose premise is not shown
 ARMS = 2  # whose difference is read
 MOST = 1000  # replicates; a mean that would need more is as good as on the border
 FIRST = 5  # seeds whose spread says how many the printed effect takes, as own_cells_plan.md has it
@@ -65,14 +66,16 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
         if item.claim.kind == "runs" and item.outcome in ELSEWHERE:
             rows.append({"claim": item.claim.number, **at_its_setting(study, item.claim)})
         if item.claim.kind == "runs" and item.outcome in OPEN:
-            parts = [_needed(study, part) for part in item.deciding if part.outcome in OPEN]
-            needed = dict.fromkeys([item.claim.needs, *(what for what, _ in parts)])
+            premise = [part for part in item.predictions[: len(item.claim.premise)] if part.outcome != SUPPORTED]
+            parts = [_needed(study, part) for part in premise or item.deciding if part.outcome in OPEN]
+            closed = [f"{part.prediction.what} ({part.outcome})" for part in premise if part.outcome not in OPEN]
+            needed = dict.fromkeys([item.claim.needs, *(what for what, _ in parts), *closed])
             most: dict[Hashable, tuple[int, float]] = {}
             for _, missing in parts:
                 most |= {arm: max(cost, most.get(arm, cost)) for arm, cost in missing.items()}
             runs, hours = sum(n for n, _ in most.values()), sum(n * seconds for n, seconds in most.values()) / 3600
-            row = {"claim": item.claim.number, "what": "; ".join(filter(None, needed))}
-            rows.append({**row, "runs": runs or None, "hours": hours or None})
+            what = FIRST_THAT * bool(premise) + "; ".join(filter(None, needed))
+            rows.append({"claim": item.claim.number, "what": what, "runs": runs or None, "hours": hours or None})
     return rows
 
 
@@ -121,7 +124,7 @@ def planned_cost(chosen: Callable[[Settings], bool], recorded: Collection[str] =
 
 def _needed(study: Study, part: PredictionJudgement) -> tuple[str, dict[Hashable, tuple[int, float]]]:
     """What one part needs, in words, with the runs that each arm lacks and the seconds of one."""
-    if part.prediction.needs or part.mean is None:
+    if part.mean is None:
         return part.prediction.needs or "runs where there are none yet", {}
     prediction, home = part.prediction, study.home(part.prediction)
     means = [mean for mean in (part.mean, *part.without) if mean.method == part.mean.method]
@@ -153,18 +156,16 @@ def _arms(home: Study, part: PredictionJudgement) -> dict[Hashable, tuple[str, i
     if isinstance(evidence, Change):
         names = [(home.suite_of(cell), n) for cell, n in cells.items()]
         return {(suite, arm): (suite, n) for suite, n in names for arm in (evidence.arm, evidence.base) if arm}
-    if treatment := part.prediction.treatment:  # of other evidence the runs are found by their settings, too
-        evidence = evidence if isinstance(evidence, Treated) else Treated("score", treatment, plain_on(treatment.tasks))
-    if not isinstance(evidence, Treated):
+    if not part.prediction.treatment:
         return {(cell, k): (home.suite_of(cell), n) for cell, n in cells.items() for k in range(ARMS)}
     arms: dict[Hashable, tuple[str, set[int]]] = {}
-    for name, pairs in evidence.cells(home.settings).items():
-        details = [f"{name}{detail}," for detail in by_detail(evidence.value)]
-        telling = [cell for cell in cells if any(detail.startswith(f"{cell},") for detail in details)]
-        for run in [run for pair in pairs for run in pair if run and telling]:
+    for pairs in home.treated(part.prediction, list(cells)).values():
+        treated, base = zip(*pairs, strict=True)
+        others = base if isinstance(evidence, Treated) else home.trained_alike(treated)
+        for run in filter(None, (*treated, *others)):  # "" where there is no base
             settings = home.settings[run]
             arm = unordered({column: value for column, value in settings.items() if column not in WATCHED})
-            arms.setdefault(arm, (home.suite_of(telling[0]), set()))[1].add(settings["seed"])
+            arms.setdefault(arm, (home.suite_by_run[run], set()))[1].add(settings["seed"])
     return {arm: (suite, len(seeds)) for arm, (suite, seeds) in arms.items()}
 
 

@@ -9,10 +9,12 @@ import papermill
 import pytest
 
 from isonb_lab.claims.design import StudyError
-from isonb_lab.papers import head_to_head, heads, istar, plain_encoders
-from isonb_lab.papers.studies import load_study
+from isonb_lab.claims.verdicts import Claim
+from isonb_lab.papers import arms, head_to_head, heads, istar, plain_encoders
+from isonb_lab.papers.studies import DESIGNS, load_study
 from isonb_lab.places import BOOK
 from isonb_lab.runs.record import Record, read_record, write_record
+from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.runs.settings import resolve
 from isonb_lab.runtime.glue import glued
 from tests.lab import own_runs
@@ -93,6 +95,39 @@ def test_claims_are_judged_on_these_runs(study, tmp_path):
     gain = next(entry for entry in istar.CLAIMS if entry.number == 8).predictions[6]
     cells = gain.evidence(study.home(gain), ())
     assert cells[f"{SST2}, weight -1", 0] == pytest.approx(0.06)
+
+
+@pytest.mark.parametrize(("name", "number", "verdict"), [("istar", 9, "contradicted"), ("softdecay", 21, "supported")])
+def test_a_task_that_was_trained_in_two_ways_has_the_verdict_of_one(tmp_path, name, number, verdict):
+    """Its suites are then named by the epochs, of which a claim's own runs have one number: runs find them."""
+    for methods, epochs in ((own_runs.METHODS, 2), ({"none": 0}, 4)):
+        own_runs.write(tmp_path, tasks=["rte"], model="another", methods=methods, epochs=epochs)
+        (judged,) = (one for one in load_study(name, runs=tmp_path).verdicts() if one.claim.number == number)
+        assert [cell.name for part in judged.deciding for cell in part.cells] == ["RTE (another)"]
+        assert (judged.outcome, judged.setting.startswith("another; RTE; ")) == (verdict, True)
+
+
+def test_a_recording_of_the_book_as_a_readers_folder_says_what_it_says_in_the_book():
+    """In each cell at a paper's setting whose runs are all in it; its tasks were trained in several ways."""
+    own = load_study(arms.TRAINED, runs=FOLDER / "own_cells_minilm")
+    mine, theirs = outcomes_by_runs(own), outcomes_by_runs(load_study(arms.TRAINED))
+    shared = {key: outcome for key, outcome in theirs.items() if key[1] <= own.settings.keys()}
+    assert len(shared) > 50
+    assert {key: mine[key] for key in shared} == shared
+
+
+def outcomes_by_runs(study):
+    """The outcomes of the cells of each prediction about a paper's setting, by its text, the cell's runs and detail."""
+    parts = [part for name in PAGES for claim in DESIGNS[name].claims for part in claim.predictions if part.treatment]
+    claims = tuple(Claim(k, "", (replace(part, runs_of=""),)) for k, part in enumerate(parts))
+    outcomes = {}
+    for verdict in replace(study, design=replace(study.design, claims=claims)).verdicts():
+        (part,) = verdict.predictions
+        behind = study.treated(part.prediction, [cell.name for cell in part.cells])
+        for cell in part.cells:
+            runs = frozenset(run for pair in behind[cell.name] for run in pair if run)
+            outcomes.setdefault((part.prediction.what, runs), []).append(cell.outcome)
+    return outcomes
 
 
 def test_each_method_of_these_runs_is_compared_on_the_vectors_that_it_changes(folder, tmp_path):

@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 
 from isonb_lab.claims.study import Study
-from isonb_lab.claims.treated_runs import Treated, Treatment, by_regime, setting_in_words, settings_by_run, treated_runs
+from isonb_lab.claims.treated_runs import (
+    Treated,
+    Treatment,
+    by_regime,
+    runs_of_cells,
+    setting_in_words,
+    settings_by_run,
+    treated_runs,
+)
 from isonb_lab.claims.verdicts import (
     CONTRADICTED,
     INCONCLUSIVE,
@@ -134,6 +142,14 @@ def test_runs_of_one_training_stand_together():
         "SST-2 (tiny), pooler head": 2,
         "SST-2 (tiny), linear head": 1,
     }
+
+
+def test_the_runs_of_a_cell_have_all_words_of_its_name():
+    """Of evidence that is a plain function, which names its cells as it likes."""
+    settings = study(istar(1, 0.5), istar(1, 0.5, weight=-5.0), istar(2, 0.5, head="linear"), run(1, 0.5)).settings
+    cells = {"SST-2 (tiny)": 3, "SST-2 (tiny), weight -1": 2, "SST-2 (tiny), linear head": 1}
+    found = runs_of_cells(lambda study, suites: {}, ISTAR, settings, [*cells, "RTE (tiny)"])
+    assert {cell: len(pairs) for cell, pairs in found.items()} == cells
 
 
 def test_the_words_name_encoder_task_and_what_differs():

@@ -81,6 +81,25 @@ def test_what_is_recorded_has_the_treatment_and_what_is_drawn_may_be_of_two_stud
     assert str(coverage.counted(updates, studies)[0]) == "12 of 12"
 
 
+def test_an_item_shows_what_stands_on_its_page_and_is_priced_by_all_its_arms():
+    """By the grids: of each arm five seeds a task, of I-STAR's single layers three, and plain runs trained alike."""
+    items = {(coverage.NAMES[item.paper], item.item): item for item in ITEMS}
+    nothing = {"trained_runs": SimpleNamespace(runs=pd.DataFrame({"run_id": []}))}
+    planned = {name: coverage.missing(items[name], nothing).runs for name in items if items[name].treatment}
+    assert planned["Shrink", "Table 2"] == 2 * 3 * 5
+    assert planned["SoftDecay", "Table 2"] == 5 * 2 * 5
+    assert planned["IsoLayer", "Table 2"] == 3 * 2 * 5
+    assert planned["IsoLayer", "Table 3"] == 3 * 4 * 5, "IsoBN and its plain runs stand behind a pooler"
+    assert planned["I-STAR", "Figure 8"] == 6 * 3 + 5, "on CoLA alone"
+    page = study(task=["qqp"] * 3)
+    (tasks, *_) = coverage.counted(items["SoftDecay", "Table 3"], {"printed_tables": page, "trained_runs": page})
+    assert str(tasks) == "0 of 8", "I-STAR's run on QQP is none of SoftDecay's"
+    suites = study(task=["rte", "sst2", "rte"], suite=["RTE", "SST-2", "RTE"])
+    tasks = Axis("tasks", ("rte", "sst2"), "task")
+    some = Item("001", "Table 2", "", "", "", (tasks,), "page", "page", suites=lambda study: ["RTE"])
+    assert str(coverage.counted(some, {"page": suites})[0]) == "1 of 2 (2 recorded)"
+
+
 def test_what_another_encoder_would_change_is_no_lack():
     layers = Axis("points", (12,), "layer.end.x", of_encoder=True)
     results = [coverage.Counted(layers, 4, 4, 12), coverage.Counted(Axis("tasks", ("a",), "task"), 1, 1, 1)]

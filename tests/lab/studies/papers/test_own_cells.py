@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from isonb_lab.claims.verdicts import CONTRADICTED, NOT_TESTABLE, SUPPORTED, Reason
-from isonb_lab.papers import istar, trained_runs
+from isonb_lab.papers import isolayer, istar, trained_runs
 from isonb_lab.papers.studies import DESIGNS, load_study
 from isonb_lab.runs.publishing import publish
 from isonb_lab.runs.record import Record, write_record
@@ -89,6 +89,24 @@ def test_the_larger_encoder_of_claim_24_has_no_run_and_the_rest_is_judged(verdic
     *local, larger = (part for part in verdicts[24].predictions if part.prediction.treatment)
     assert [part.outcome for part in local] == [SUPPORTED, SUPPORTED]
     assert (larger.outcome, verdicts[24].decided) == (NOT_TESTABLE, False)
+
+
+@pytest.mark.parametrize(("sign", "outcome"), [(1, SUPPORTED), (-1, CONTRADICTED)])
+def test_where_the_larger_encoder_ran_it_is_judged(tmp_path, sign, outcome):
+    """In it EV1 falls by 0.1 less than in the smaller one, and EV3 lies 0.1 above IsoBN's; or the other way round."""
+    for run in load_grid("isolayer", "paper"):
+        record, large = made_up(run.config), "large" in run.config["model"]
+        moved, jitter = sign * 0.1 * large, 0.001 * run.config["seed"] * (1 + large)
+        of_isobn = 0.6 if run.config["model"] == isolayer.SMALLER else 0.5 - sign * 0.1
+        for form in ("", "_centered"):
+            record.metrics[f"end.second.explained_variance_1{form}"] = 0.3 + moved + jitter
+            record.metrics[f"end.second.explained_variance_3{form}"] = 0.5 + jitter
+            record.metrics[f"end.features.explained_variance_3{form}"] = of_isobn
+        if run.config["holdout"] and run.config["task"] != "rte":
+            write_record(tmp_path / "records", record)
+    found = {verdict.claim.number: verdict for verdict in load_study("isolayer", runs=tmp_path).verdicts()}
+    assert (found[24].outcome, found[25].outcome) == (outcome, outcome)
+    assert [part.outcome for part in found[25].deciding] == [SUPPORTED] * 3 + [outcome]
 
 
 def test_a_task_that_plain_training_of_the_same_recipe_has_not_learned_decides_nothing(tmp_path):

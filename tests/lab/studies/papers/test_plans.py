@@ -2,8 +2,15 @@
 
 import re
 
+import pytest
+
 from isonb_lab.papers import plans
 from isonb_lab.places import EXPERIMENTS_FOLDER
+
+
+@pytest.fixture(scope="module")
+def answers(verdicts):
+    return plans.answers(verdicts)
 
 
 def test_every_plan_of_the_book_is_asked():
@@ -24,40 +31,38 @@ def test_every_row_of_a_plans_tables_is_a_hypothesis():
         assert numbers <= claims, plan
 
 
-def test_what_was_known_before_is_told_of_every_answer(verdicts):
+def test_what_was_known_before_is_told_of_every_answer(answers):
     """A plan that says so has no blind hypothesis; each name of the list is one of the plan."""
     for plan, known in plans.KNOWN.items():
         assert set(known) <= {name.split()[0] for name in plans.hypotheses(plan)}
-    rows = plans.answers(verdicts)
-    assert {row.known for row in rows} == {plans.BLIND, plans.REPEAT, plans.CHANGED}
+    assert {row.known for row in answers} == {plans.BLIND, plans.REPEAT, plans.CHANGED}
     silent = {plan for plan in plans.PLANS if "none of the hypotheses is blind" in plans.text_of(plan)}
     assert silent == {"dial_plan"}
-    assert not [row for row in rows if row.plan in silent and row.known == plans.BLIND]
-    blind = {row.hypothesis for row in rows if row.known == plans.BLIND and row.status == plans.ANSWERED}
+    assert not [row for row in answers if row.plan in silent and row.known == plans.BLIND]
+    blind = {row.hypothesis for row in answers if row.known == plans.BLIND and row.status == plans.ANSWERED}
     assert {"M6", "F2"} <= blind <= {"R1", "R2", "R3", "R4", "F2", "H3", "M6"}
-    of = {(row.plan, row.hypothesis): row.known for row in rows}
+    of = {(row.plan, row.hypothesis): row.known for row in answers}
     assert (of["dial_plan", "H6"], of["real_models_plan", "M4"]) == (plans.CHANGED,) * 2
 
 
-def test_each_has_an_answer_or_a_reason(verdicts):
-    rows = plans.answers(verdicts)
-    assert {(row.plan, row.hypothesis) for row in rows} == {(p, h) for p in plans.PLANS for h in plans.hypotheses(p)}
-    assert all(item.why and item.asks and item.status in plans.STATUSES for item in rows)
+def test_each_has_an_answer_or_a_reason(answers):
+    assert {(row.plan, row.hypothesis) for row in answers} == {(p, h) for p in plans.PLANS for h in plans.hypotheses(p)}
+    assert all(item.why and item.asks and item.status in plans.STATUSES for item in answers)
     partly = {plan for plan in (*plans.GRIDS, "deployed_plan") if plans.price(plan)}  # recorded whole: no price
-    waiting = [entry for entry in rows if entry.plan in partly and entry.status != plans.ANSWERED]
+    waiting = [entry for entry in answers if entry.plan in partly and entry.status != plans.ANSWERED]
     assert waiting
     assert all(re.search(r"about \d+ hours? of one core", element.why) for element in waiting)
-    assert not [row.why for row in rows if re.search(r"_|\b1 (hours|runs)\b|is depends", row.why)]
-    of = {(row.plan, row.hypothesis): row for row in rows}
+    assert not [row.why for row in answers if re.search(r"_|\b1 (hours|runs)\b|is depends", row.why)]
+    of = {(row.plan, row.hypothesis): row for row in answers}
     assert {of["read_where_plan", name].status for name in ("F1", "F2")} == {"answered"}
     assert {of["evidence_plan", name].status for name in ("I1", "I2", "I3", "I4", "H3")} == {"not run"}
     assert [of["evidence_plan", name].status for name in ("H2", "H1", "D5")] == ["answered", "open", "open"]
     assert "contradicted" in of["evidence_plan", "H2"].why, "F1 asked it again"
 
 
-def test_a_claim_is_answered_by_the_runs_of_the_plan_that_asks_it(verdicts):
+def test_a_claim_is_answered_by_the_runs_of_the_plan_that_asks_it(answers):
     """Not by runs at other weights, nor by those of another plan; and an open verdict answers nothing."""
-    rows = {(row.plan, row.hypothesis): row for row in plans.answers(verdicts) if row.hypothesis.startswith("claim")}
+    rows = {(row.plan, row.hypothesis): row for row in answers if row.hypothesis.startswith("claim")}
     undecided = re.compile("inconclusive|not testable|not tested|^no part")
     for row in rows.values():
         assert (row.status == plans.OPEN) == bool(undecided.match(row.why) or row.why.startswith("only a part")), row
@@ -66,8 +71,8 @@ def test_a_claim_is_answered_by_the_runs_of_the_plan_that_asks_it(verdicts):
     assert all("SST-5 (tiny); n = 10" in row.why for row in weak if row.status == plans.ANSWERED)
 
 
-def test_a_claim_whose_planned_runs_lack_a_record_is_answered_in_part(verdicts):
-    of = {row.hypothesis: row for row in plans.answers(verdicts) if row.plan == "own_cells_plan"}
+def test_a_claim_whose_planned_runs_lack_a_record_is_answered_in_part(answers):
+    of = {row.hypothesis: row for row in answers if row.plan == "own_cells_plan"}
     lacking = [row for name, row in of.items() if name.startswith("claim") and "unrecorded run" in row.why]
     assert lacking
     assert not [row for row in lacking if row.status == plans.ANSWERED]

@@ -72,6 +72,15 @@ def test_the_weakest_of_the_means_with_a_cell_left_out_decides():
     assert row["hours"] == pytest.approx(2 * new * (35 + 900) / 3600)
 
 
+def test_a_claim_whose_premise_is_not_shown_waits_for_that_first():
+    """Whatever its own parts say, it isn't testable until then."""
+    premise, part = (judged(values).predictions for values in (OPEN, [0.1, -0.1, 0.1, 0.02, 0.03]))
+    claim = judge(Claim(1, "It gains", (part[0].prediction,), premise=(premise[0].prediction,)), part, premise)
+    (row,), (first,) = (undecided.needs(STUDY, [one]) for one in (claim, judged(OPEN)))
+    assert claim.outcome == "not testable"
+    assert row == first | {"what": f"first what it takes for granted: {first['what']}"}
+
+
 def test_a_run_that_several_weights_or_parts_share_counts_once(studies, verdicts):
     """C1 down: each weight and plain training once a seed, less the ten seeds that are recorded."""
     rows = undecided.needs(studies["head_to_head"], verdicts["head_to_head"])
