@@ -174,7 +174,7 @@ ITEMS = (
         "Table 2",
         "GLUE, validation rows",
         *(FIVE, BERTS, _methods("none", "softdecay")),
-        caption="Table 2. Theirs",
+        caption="Table 2. CoLA: Matthews correlation",
     ),
     _softdecay(
         "Table 3",

@@ -14,6 +14,7 @@ from isonb_lab.papers import coverage, paper_items
 from isonb_lab.places import BOOK
 
 Axis, Item, ITEMS = coverage.Axis, coverage.Item, paper_items.ITEMS
+DRAWN = [entry for entry in ITEMS if entry.caption]
 HTML = BOOK.parent / "_build" / "html" / "book"
 
 
@@ -125,10 +126,15 @@ def test_every_table_and_figure_is_declared_once():
         assert item.kind != "runs" or {axis.name for axis in item.axes} >= {"tasks", "models"}, item
 
 
+@pytest.mark.parametrize("item", DRAWN, ids=lambda item: f"{item.paper} {item.item}")
+def test_each_counterpart_has_its_caption_in_the_chapter_that_is_named(item):
+    chapter = (BOOK / f"{item.page}.md").read_text(encoding="utf-8").replace("''", "'")
+    text = " ".join(re.sub(r'"\n\s*f?"', "", chapter).split())  # a long string over several lines is one again
+    assert item.caption.replace("’", "'") in text
+
+
 @pytest.mark.browser  # which runs after the book is built
-@pytest.mark.parametrize(
-    "item", [entry for entry in ITEMS if entry.caption], ids=lambda item: f"{item.paper} {item.item}"
-)
+@pytest.mark.parametrize("item", DRAWN, ids=lambda item: f"{item.paper} {item.item}")
 def test_each_counterpart_stands_on_the_page_that_is_named(item):
     path = HTML / f"{item.page}.html"
     if not path.exists():
