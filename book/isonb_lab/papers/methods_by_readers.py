@@ -179,7 +179,7 @@ def idle_arms(measured: Mapping[Part, Runs]) -> list[tuple[str, str]]:
 def head_cells(measured: Mapping[Part, Runs], letter: str) -> pd.DataFrame:
     """The cells of the trained head in all parts of a letter. ``excluded``: why one decides nothing, or ""."""
     cut, out = cut_runs(measured), unlearned(measured)
-    rows = table({part: cells for part, cells in measured.items() if part.letter == letter})
+    rows = table(of_letter(measured, letter))
     rows = rows[(rows["reader"] == HEAD) & (rows["arm"] != PLAIN)]
     reasons = [
         UNTAUGHT
@@ -213,10 +213,15 @@ def parts(frame: pd.DataFrame) -> dict[Part, Runs]:
     return {part: cells for part, cells in every.items() if cells}
 
 
+def of_letter(measured: Mapping[Part, Runs], letter: str) -> dict[Part, Runs]:
+    """The parts of a letter alone."""
+    return {part: cells for part, cells in measured.items() if part.letter == letter}
+
+
 def gains(cells: Runs, column: str) -> pd.DataFrame:
     """What each arm gains over plain training, in points: a row a seed, a column an arm."""
-    plain = cells[PLAIN][column].astype(float)
-    return pd.DataFrame({arm: STEP * (rows[column] - plain) for arm, rows in cells.items() if arm != PLAIN})
+    scores = pd.DataFrame({arm: rows[column] for arm, rows in cells.items()}).astype(float)
+    return STEP * scores.drop(columns=PLAIN).sub(scores[PLAIN], axis=0)
 
 
 def table(measured: Mapping[Part, Runs]) -> pd.DataFrame:
@@ -228,10 +233,11 @@ def table(measured: Mapping[Part, Runs]) -> pd.DataFrame:
     :func:`without_effect`, which has none.
     """
     lines = []
+    idle_in = {part: without_effect(part, cells) for part, cells in measured.items()}
     for part, reader in [(some, name) for some in measured for name in some.readers]:
-        cells, column = measured[part], READERS[reader]
+        cells, column, idle = measured[part], READERS[reader], idle_in[part]
         points = {arm: list(values) for arm, values in gains(cells, column).items()}
-        tests, joint, idle = paired_tests(points), joint_intervals(points), without_effect(part, cells)
+        tests, joint = paired_tests(points), joint_intervals(points)
         for arm, rows in cells.items():
             line: dict[str, Any] = {"part": part.letter, "model": part.model, "reader": reader, "arm": arm}
             line |= {"seeds": len(rows), "score": float(rows[column].mean())}
@@ -328,6 +334,7 @@ def _idle_cells(idle: int) -> str:
 
 def _rounder_gains(rows: pd.DataFrame) -> tuple[str, str]:
     """M3: what makes rounder what is read gains with a cosine."""
+    rows = rows[(rows["reader"] == COSINE) & rows["arm"].isin(ROUNDER)]
     idle, rows = int((~rows["acted"]).sum()), rows[rows["acted"]]
     if rows.empty:
         return OPEN, "no method acted"
@@ -388,7 +395,7 @@ def _more_with_first_token(tests: Mapping[str, PairedTest]) -> tuple[str, str]:
 
 def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
     """M1 to M6; ``why``: the numbers that an outcome rests on, and the setting with its seeds."""
-    every, out, cut = table(measured), unlearned(measured), cut_runs(measured)
+    out, cut = unlearned(measured), cut_runs(measured)
     counts = {part: cells for part, cells in measured.items() if part.model not in out}
     idle = idle_arms(measured)
 
@@ -406,7 +413,7 @@ def answers(measured: Mapping[Part, Runs]) -> list[Answer]:
     judged: dict[str, tuple[str, Callable[[], tuple[str, str]]]] = {
         "M1": ("A", lambda: _no_gain(head_cells(measured, "A"))),
         "M2": ("C", lambda: _no_gain(head_cells(measured, "C"))),
-        "M3": ("A", lambda: _rounder_gains(rows_with(every, part="A", reader=COSINE).query("arm in @ROUNDER"))),
+        "M3": ("A", lambda: _rounder_gains(table(of_letter(measured, "A")))),
         "M4": ("A", lambda: with_cosine(counts, [HEAD], -1, cut)),
         "M5": ("A", lambda: with_cosine(measured, [SEARCH, NEIGHBOURS], 1)),
         "M6": ("AB", lambda: _more_with_first_token(with_first_token(measured))),
