@@ -114,8 +114,9 @@ def build(kind: type[T], given: Mapping[str, Any], where: str, also: Iterable[st
     ``also``: names that are taken elsewhere, for the error alone. Raises :class:`~isonb.errors.OptionError`, which
     names ``where``, the option, its rule and what came.
     """
+    known = declared(kind)
     for name in given:
-        known_name(name, declared(kind), where, also)
+        known_name(name, known, where, also)
     return kind(**{name: checked(kind, name, value, where, text=True) for name, value in given.items()})
 
 

@@ -16,10 +16,9 @@ from isonb_lab.claims.design import PLAIN, Design, Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treatment import Treatment, canonical
 from isonb_lab.sweeps.cost import Estimate, estimate
-from isonb_lab.sweeps.grids import load_grid
 
 from . import arms
-from .table_prices import price
+from .prices import planned, price
 
 NAMES = {"000": "Shrink", "001": "I-STAR", "002": "SoftDecay", "003": "IsoLayer"}
 GRIDS = {"000": "shrink_the_longest", "001": "istar", "002": "softdecay", "003": "isolayer"}
@@ -189,4 +188,4 @@ def missing(item: Item, studies: Mapping[str, Study]) -> Estimate | None:
 
 def paper_cost(paper: str) -> Estimate:
     """What the runs of a paper's own grid would cost, with its encoders."""
-    return estimate(load_grid(GRIDS[paper], "paper"))
+    return estimate(planned(GRIDS[paper], "paper"))

@@ -142,7 +142,7 @@ def score_rows(
         cell: how several scores are printed.
         metrics: the printed ones, by default all that are scores.
         named: the columns that the paper prints under another name, by that name.
-        lack: what is said of columns without runs of a task: :func:`~isonb_lab.papers.table_prices.lacks`.
+        lack: what is said of columns without runs of a task: :func:`~isonb_lab.papers.prices.lacks`.
     """
     theirs = _printed_cells(paper, table, metrics).rename(columns=dict(named or {}))
     theirs = theirs.reindex(columns=list(dict.fromkeys([base, *methods]))).dropna(how="all").astype(object).fillna("–")

@@ -15,13 +15,12 @@ from isonb_lab.papers.studies import load_study
 from isonb_lab.places import EXPERIMENTS_FOLDER
 from isonb_lab.runs.recordings import FOLDER, recorded, scored
 from isonb_lab.sweeps.cost import Estimate, estimate
-from isonb_lab.sweeps.grids import grid_sizes, load_grid
+from isonb_lab.sweeps.grids import grid_sizes
 
-from . import arms, deployed, dial, dose, evidence_methods, failed_runs, methods_by_readers, read_where
+from . import arms, deployed, dial, dose, evidence_methods, failed_runs, methods_by_readers, prices, read_where
 from .hypotheses import NOT_RUN as NO_RUNS
 from .hypotheses import Answer as Outcome
 from .undecided import OPEN as UNDECIDED
-from .undecided import planned_cost
 
 PLANS = {  # what each is called in prose
     "evidence_plan": "evidence",
@@ -128,7 +127,7 @@ def price(plan: str) -> str:
         if size not in grid_sizes(name):
             continue
         done = set(recorded(name).runs["run_id"]) if (FOLDER / name).is_dir() else set()
-        missing += [run for run in load_grid(name, size) if run.run_id not in done]
+        missing += [run for run in prices.planned(name, size) if run.run_id not in done]
     if not missing:
         return ""
     return f"the plan has {_in_words(estimate(missing))}"
@@ -164,7 +163,7 @@ def _by_own_cells(study: Study, verdict: Judgement) -> tuple[str, str]:
     """A claim by the runs with its paper's treatment; those that are planned and have no record are counted."""
     treatments = [item for item in verdict.claim.treatments if item.method != PLAIN]
     recorded_runs = set(load_study(arms.TRAINED).runs["run_id"])
-    cost = planned_cost(lambda run: any(item.has(run) for item in treatments), recorded_runs)
+    cost = prices.cost(lambda run: any(item.has(run) for item in treatments), recorded_runs)
     missing = f"; with its treatment the plan has {_in_words(cost)}" if cost else ""
     parts = [part for part in verdict.predictions if part.prediction.treatment and part.outcome != NOT_TESTABLE]
     if not parts:
@@ -207,7 +206,7 @@ def _of_evidence() -> dict[str, tuple[str, str]]:
     fewer_fail = anew.methods.estimate < anew.plain.estimate and anew.p < 0.05
     of_seeds = (OPEN, "its runs are recorded and not judged yet")
     if not (FOLDER / "evidence_istar").is_dir():
-        cost = estimate(load_grid("evidence_istar", "full"))
+        cost = estimate(prices.planned("evidence_istar", "full"))
         needed = f"it needs {cost.runs} runs, about {cost.cpu_hours:.0f} hours of one core"
         other = f"the plan of {PLANS['own_cells_plan']} asks about weights from -5 to 5 with fewer runs"
         of_seeds = (NOT_RUN, f"{needed}; {other}")

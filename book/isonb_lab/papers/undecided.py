@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from isonb_lab.claims.design import Settings
 from isonb_lab.claims.study import Study
 from isonb_lab.claims.treated_runs import WATCHED, Treated, unordered
 from isonb_lab.claims.verdicts import (
@@ -24,13 +23,11 @@ from isonb_lab.claims.verdicts import (
     PredictionJudgement,
     by_cell,
 )
-from isonb_lab.runs.table import flat
 from isonb_lab.statistics.paired import seeds_needed
 from isonb_lab.statistics.seeds import Interval, minimum_detectable, standard_error
-from isonb_lab.sweeps.cost import Estimate, estimate
-from isonb_lab.sweeps.grids import load_grid
 
-from .arms import OWN_CELLS, TRAINED
+from .arms import TRAINED
+from .prices import cost
 
 OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 ELSEWHERE = (OBSERVED, NOT_OBSERVED, UNTESTED)  # judged by no run at the paper's setting
@@ -105,21 +102,10 @@ def at_its_setting(study: Study, claim: Claim) -> dict[str, Any]:
     """What, runs and hours: the planned runs that have a claim's treatment and no record yet."""
     pool = next((treatment for name, treatment in study.others.items() if name == TRAINED), None)
     recorded = set() if pool is None else set(pool.runs["run_id"])
-    cost = planned_cost(lambda run: any(treatment.has(run) for treatment in claim.treatments), recorded)
-    if cost is None:
+    left = cost(lambda run: any(treatment.has(run) for treatment in claim.treatments), recorded)
+    if left is None:
         return {"what": claim.needs or "a grid at its setting", "runs": None, "hours": None}
-    return {"what": "runs at its paper's setting, as planned", "runs": cost.runs, "hours": cost.cpu_hours}
-
-
-def planned_cost(chosen: Callable[[Settings], bool], recorded: Collection[str] = ()) -> Estimate | None:
-    """What the planned runs of the papers' own cells with chosen settings cost; those that are recorded aside."""
-    planned = {
-        run.run_id: run
-        for grid in OWN_CELLS
-        for run in load_grid(grid, "full")
-        if run.run_id not in recorded and chosen(flat(run.config))
-    }
-    return estimate(planned.values()) if planned else None
+    return {"what": "runs at its paper's setting, as planned", "runs": left.runs, "hours": left.cpu_hours}
 
 
 def _needed(study: Study, part: PredictionJudgement) -> tuple[str, dict[Hashable, tuple[int, float]]]:

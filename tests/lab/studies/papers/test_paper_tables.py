@@ -7,8 +7,8 @@ import pytest
 from isonb_lab.claims.design import TASK_NAMES
 from isonb_lab.claims.printed import printed
 from isonb_lab.papers import arms, paper_tables
+from isonb_lab.papers.prices import lacks, price
 from isonb_lab.papers.studies import load_study
-from isonb_lab.papers.table_prices import lacks, price
 from isonb_lab.runs.manifest import processor_kinds
 from isonb_lab.runs.recordings import FOLDER, recorded
 from tests.lab import own_runs

@@ -1,4 +1,4 @@
-"""What a printed table lacks of ours: what the planned runs of the papers' own cells would cost, or that none are."""
+"""What planned runs without a record would cost: of a printed table, of a claim, of a whole grid."""
 
 from __future__ import annotations
 
@@ -57,16 +57,23 @@ def price(chosen: Chosen, recorded: Collection[str] = ()) -> Estimate | None:
 
     None where none is planned and left.
     """
-    alike = {training_of(settings) for _, settings in _planned() if chosen(settings)}
-    left = [
-        run
-        for run, settings in _planned()
-        if run.run_id not in recorded and (chosen(settings) or (is_plain(settings) and training_of(settings) in alike))
-    ]
-    return estimate(left) if left else None
+    alike = {training_of(settings) for _, settings in own_cells() if chosen(settings)}
+    return cost(lambda run: chosen(run) or (is_plain(run) and training_of(run) in alike), recorded)
+
+
+def cost(chosen: Chosen, recorded: Collection[str] = ()) -> Estimate | None:
+    """The same of the chosen runs alone."""
+    left = {run.run_id: run for run, settings in own_cells() if run.run_id not in recorded and chosen(settings)}
+    return estimate(left.values()) if left else None
 
 
 @functools.cache
-def _planned() -> list[tuple[Planned, Settings]]:
+def own_cells() -> list[tuple[Planned, Settings]]:
     """The planned runs of the papers' own cells, with their settings as a recording names them."""
-    return [(run, flat(run.config)) for grid in OWN_CELLS for run in load_grid(grid, "full")]
+    return [(run, flat(run.config)) for grid in OWN_CELLS for run in planned(grid, "full")]
+
+
+@functools.cache
+def planned(grid: str, size: str) -> list[Planned]:
+    """The runs of a grid of the book, read once: no run changes it."""
+    return load_grid(grid, size)
