@@ -49,9 +49,9 @@ def run(python: Path, notebook: Path, folder: Path) -> tuple[str, float]:
 
 
 def clean() -> dict[str, str]:
-    """The environment of this process without ways back to a checkout."""
+    """The environment of this process without ways back to a checkout; a notebook has one core, others have the rest."""
     dropped = ("PYTHONPATH", "ISONB_DATA", "ISONB_BOOK", "VIRTUAL_ENV")
-    return {name: value for name, value in os.environ.items() if name not in dropped}
+    return {name: value for name, value in os.environ.items() if name not in dropped} | {"ISONB_CORES": "1"}
 
 
 def main(archive: str, *names: str) -> int:

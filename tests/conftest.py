@@ -1,5 +1,6 @@
 """One thread (the suite runs in parallel processes), property tests without clock and luck, and a model to read."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 torch.set_num_threads(1)
+os.environ["ISONB_CORES"] = "1"  # a chapter that runs in a test starts no processes for its trainings: cores are taken
 settings.register_profile(
     "isonb", deadline=None, derandomize=True, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )

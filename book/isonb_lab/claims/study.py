@@ -146,8 +146,8 @@ class Study:
 
     def numbers(self, column: str, runs: Sequence[str]) -> pd.Series[float]:
         """A column of the runs with these ids, by run id; NaN where it wasn't recorded."""
-        chosen = self.runs.set_index("run_id").reindex(index=list(dict.fromkeys(runs)), columns=[column])
-        return chosen[column].astype(float)
+        values = self.runs.reindex(columns=["run_id", column]).set_index("run_id")[column]  # of hundreds of columns
+        return values.reindex(list(dict.fromkeys(runs))).astype(float)
 
     def means(self, column: str, suite: str) -> pd.Series[float]:
         """The mean of a column over the runs of each arm on a suite; NaN for the arms that have none."""
@@ -157,11 +157,25 @@ class Study:
 
     def logged(self, name: str, arm: str, suites: Sequence[str] | None = None) -> pd.DataFrame:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
-        return self._of(self.series[self.series["name"] == name], arm, suites)
+        return self._of(self._named(name), arm, suites)
+
+    def _named(self, name: str) -> pd.DataFrame:
+        return self.series.iloc[self._places.get(name, [])]
+
+    @cached_property
+    def _places(self) -> dict[str, Any]:
+        """The rows of each series by its name."""
+        return dict(self.series.groupby("name").indices)
+
+    @cached_property
+    def _last_steps(self) -> pd.Series[float]:
+        """The last update of each run that has a series by updates."""
+        return self.series[self.series["name"].str.startswith("step.")].groupby("run_id")["step"].max()
 
     def by_layer(self, name: str, runs: Sequence[str]) -> dict[str, pd.Series[float]]:
         """A series of the runs with these ids that has a value a layer, by run id."""
-        logged = self.series[(self.series["name"] == name) & self.series["run_id"].isin(list(runs))]
+        logged = self._named(name)
+        logged = logged[logged["run_id"].isin(list(runs))]
         wide = logged.pivot(index="run_id", columns="step", values="value")
         return {str(run): layers.dropna() for run, layers in wide.iterrows()}
 
@@ -170,11 +184,9 @@ class Study:
 
         A value counts if its update lies above 0.7 times the last one of its run, whichever series has that.
         """
-        steps = self.series[self.series["run_id"].isin(list(runs))]
-        if steps.empty:
-            return {}
-        last = steps[steps["name"].str.startswith("step.")].groupby("run_id")["step"].max()
-        late = steps[(steps["name"] == name) & (steps["step"] > (1 - TAIL) * steps["run_id"].map(last))]
+        logged = self._named(name)
+        logged = logged[logged["run_id"].isin(list(runs))]
+        late = logged[logged["step"] > (1 - TAIL) * logged["run_id"].map(self._last_steps)]
         return {str(run): float(mean) for run, mean in late.groupby("run_id")["value"].mean().items()}
 
     def ends(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> tuple[Units, Units]:

@@ -39,11 +39,11 @@ from isonb_lab.statistics.seeds import (
     constant,
     finite,
     holm,
-    law,
     minimum_detectable,
     random_effects,
     standard_error,
     student,
+    upper_tail,
 )
 
 OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, OBSERVED, NOT_OBSERVED, INCONCLUSIVE, UNTESTED, NOT_TESTABLE = (
@@ -520,6 +520,6 @@ def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell
         outcome, reason, about = INCONCLUSIVE, Reason.BOTH, border
     # the one-sided p-value of lying beyond the nearer end
     error, gaps = standard_error(interval), [interval.estimate - most, least - interval.estimate]
-    beyond = [float(law(interval).sf(gap / error)) if error else float(gap <= 0) for gap in gaps if math.isfinite(gap)]
+    beyond = [upper_tail(interval, gap / error) if error else float(gap <= 0) for gap in gaps if math.isfinite(gap)]
     p_opposite = min(beyond)
     return JudgedCell(name, outcome, reason, about, interval.n, interval, smallest_visible(interval), p_opposite)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,7 +56,7 @@ def student(values: ArrayLike, *, level: float = LEVEL) -> Interval:
     x = finite(values, "values", 2)
     if not 0 < level < 1:
         raise StatsError(f"level must be between 0 and 1; got {level}. Pass 0.95 for a 95% interval.")
-    half = float(scipy_stats.t.ppf((1 + level) / 2, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x)))
+    half = float(_quantile((1 + level) / 2, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x)))
     return Interval(float(x.mean()), float(x.mean()) - half, float(x.mean()) + half, level, len(x), "student")
 
 
@@ -118,7 +118,7 @@ def minimum_detectable(spread: float, n: int, *, alpha: float = 0.05, power: flo
 @cache
 def _shift(n: int, alpha: float, power: float) -> float:
     """The noncentrality at which n values are significant at ``alpha`` with that ``power``."""
-    border = float(scipy_stats.t.ppf(1 - alpha / 2, n - 1))
+    border = _quantile(1 - alpha / 2, n - 1)
     spreads = np.sqrt(scipy_stats.chi2.ppf((np.arange(NODES) + 0.5) / NODES, n - 1) / (n - 1))
 
     def short(shift: float) -> float:
@@ -190,18 +190,27 @@ def random_effects(cells: Sequence[Interval], *, level: float = LEVEL) -> Interv
     mean = float((weights * values).sum() / weights.sum())
     error = float(np.sqrt((weights * (values - mean) ** 2).sum() / ((k - 1) * weights.sum())))
     error = max(error, float(1 / np.sqrt(weights.sum())))  # cells that agree by luck aren't surer than their errors
-    half = float(scipy_stats.t.ppf((1 + level) / 2, k - 1)) * error
+    half = _quantile((1 + level) / 2, k - 1) * error
     return Interval(mean, mean - half, mean + half, level, k, "random effects")
 
 
-def law(interval: Interval) -> Any:
-    """The law behind an interval: Student's with n - 1 degrees of freedom, or the normal one."""
-    return _student(interval.n - 1) if interval.method in STUDENTS else scipy_stats.norm
+def _freedom(interval: Interval) -> float:
+    """The degrees of freedom of the law behind an interval: n - 1 of Student's; the normal one has no end of them."""
+    return interval.n - 1 if interval.method in STUDENTS else math.inf
 
 
-@cache
-def _student(free: int) -> Any:
-    return scipy_stats.t(free)
+@cache  # a page of verdicts asks ten thousand times for a few of them
+def _quantile(share: float, freedom: float) -> float:
+    return float(scipy_stats.t.ppf(share, freedom))
+
+
+def upper_tail(interval: Interval, errors: float) -> float:
+    """The chance that an estimate is larger by so many standard errors than what it estimates.
+
+    >>> round(upper_tail(Interval(0.0, -1.96, 1.96, 0.95, 1000, "percentile"), 1.645), 3)
+    0.05
+    """
+    return float(scipy_stats.t.sf(errors, _freedom(interval)))
 
 
 def standard_error(interval: Interval) -> float:
@@ -211,7 +220,7 @@ def standard_error(interval: Interval) -> float:
     1.0
     """
     half = (interval.high - interval.low) / 2
-    return float(half / law(interval).ppf((1 + interval.level) / 2))
+    return float(half / _quantile((1 + interval.level) / 2, _freedom(interval)))
 
 
 def at_level(interval: Interval, level: float) -> Interval:
@@ -221,5 +230,5 @@ def at_level(interval: Interval, level: float) -> Interval:
     >>> round(wide.high, 2), wide.level
     (2.58, 0.99)
     """
-    half = standard_error(interval) * float(law(interval).ppf((1 + level) / 2))
+    half = standard_error(interval) * _quantile((1 + level) / 2, _freedom(interval))
     return replace(interval, low=interval.estimate - half, high=interval.estimate + half, level=level)
