@@ -186,7 +186,7 @@ class Study:
         """
         logged = self._named(name)
         logged = logged[logged["run_id"].isin(list(runs))]
-        late = logged[logged["step"] > (1 - TAIL) * logged["run_id"].map(self._last_steps)]
+        late = logged[logged["step"] > (1 - TAIL) * logged["run_id"].map(self._last_steps).astype(float)]
         return {str(run): float(mean) for run, mean in late.groupby("run_id")["value"].mean().items()}
 
     def ends(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> tuple[Units, Units]:

@@ -133,6 +133,8 @@ def test_the_tail_is_the_mean_of_the_last_updates(study):
     score = study.units("score", "none", ["sentiment"])
     late = study.units(tail("step.validation.accuracy"), "none", ["sentiment"])
     assert late == {unit: pytest.approx(0.9 * value) for unit, value in score.items()}  # updates 8, 9 and 10
+    runs = list(study.runs["run_id"])
+    assert study.tails("step.nothing", runs) == study.tails("step.validation.accuracy", []) == {}
 
 
 def test_tables(study):
