@@ -49,7 +49,7 @@ def run(python: Path, notebook: Path, folder: Path) -> tuple[str, float]:
 
 
 def clean() -> dict[str, str]:
-    """The environment of this process without ways back to a checkout; a notebook has one core, others have the rest."""
+    """The environment of this process without ways back to a checkout, and with one core."""
     dropped = ("PYTHONPATH", "ISONB_DATA", "ISONB_BOOK", "VIRTUAL_ENV")
     return {name: value for name, value in os.environ.items() if name not in dropped} | {"ISONB_CORES": "1"}
 
