@@ -19,10 +19,10 @@ SAID = {
         6: "supported",
         7: "supported",
         8: "inconclusive",
-        9: "not tested at its setting",
+        9: "inconclusive",
         10: "supported",
         11: "inconclusive",
-        12: "supported",
+        12: "inconclusive",
         13: "contradicted",
         14: "not testable",
         15: "not testable",
@@ -89,7 +89,8 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
         assert local or item.outcome not in (CONTRADICTED, SUPPORTED), item.claim.number
         assert bool(item.setting) == bool([c for p in item.deciding for c in p.cells if c.interval]), item.claim.number
     settings = {element.claim.number: element.setting for element in bound}
-    assert settings[8] == "tiny; SST-2 with test rows; weight -5, -3, -1, 0.5, 1, 3, 5; 10 seeds"
+    both = "tiny, minilm; SST-2 with test rows, STS-B"
+    assert settings[8] == f"{both}; weight -5, -3, -1, 0.5, 1, 3, 5; 3 to 10 seeds"
     assert settings[9].startswith("minilm; STS-B")
     assert settings[16] == "tiny; SST-2, SST-5", "IsoLayer's plain runs on MRPC have another head"
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"

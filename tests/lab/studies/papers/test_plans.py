@@ -76,4 +76,4 @@ def test_a_claim_whose_planned_runs_lack_a_record_is_answered_in_part(answers):
     lacking = [row for name, row in of.items() if name.startswith("claim") and "unrecorded run" in row.why]
     assert lacking
     assert not [row for row in lacking if row.status == plans.ANSWERED]
-    assert "tiny; SST-2 with test rows" in of["claim 12"].why, "the plan asks more tasks and encoders"
+    assert "tiny, minilm; SST-2 with test rows, STS-B" in of["claim 12"].why, "the plan asks more tasks and encoders"
