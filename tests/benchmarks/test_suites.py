@@ -24,9 +24,15 @@ OF_CARDS = [pytest.param(lambda suite=suite: suite(True, "cpu"), id=name) for na
 @pytest.mark.filterwarnings("ignore")  # the peers' own
 @pytest.mark.parametrize("suite", ON_CPU + OF_CARDS)
 def test_suite_runs_and_agrees(suite):
-    found = list(timed("some", suite(), small=True))
+    agreed(suite())
+
+
+def agreed(suite):
+    """What a suite found, where all results agree."""
+    found = list(timed("some", suite, small=True))
     assert found
     assert all(one.error <= one.allowed and one.verdict != "WRONG" for one in found)
+    return found
 
 
 def test_every_public_function_has_a_row_in_the_record_of_the_book():
@@ -41,9 +47,7 @@ def test_every_public_function_has_a_row_in_the_record_of_the_book():
 
 
 def test_each_loss_of_points_has_a_row_and_waits_for_no_value():
-    found = list(timed("kernels", scaling.kernels(small=True), small=True))
-    assert all(one.error <= one.allowed for one in found)
-    readings = {reading.values["what"]: reading.values for reading in found}
+    readings = {reading.values["what"]: reading.values for reading in agreed(scaling.kernels(small=True))}
     classes = {type(loss).__name__ for loss, _ in scaling.losses(16).values()}
     assert classes == {name for name in losses.__all__ if name.endswith("Loss")} - {"JointLoss"}  # of two numbers
     assert {name for name, row in readings.items() if row["waits"]} == {"spectrum control"}  # of singular values

@@ -159,8 +159,9 @@ class Study:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
         return self._of(self._named(name), arm, suites)
 
-    def _named(self, name: str) -> pd.DataFrame:
-        return self.series.iloc[self._places.get(name, [])]
+    def _named(self, name: str, runs: Sequence[str] | None = None) -> pd.DataFrame:
+        logged = self.series.iloc[self._places.get(name, [])]
+        return logged if runs is None else logged[logged["run_id"].isin(list(runs))]
 
     @cached_property
     def _places(self) -> dict[str, Any]:
@@ -174,9 +175,7 @@ class Study:
 
     def by_layer(self, name: str, runs: Sequence[str]) -> dict[str, pd.Series[float]]:
         """A series of the runs with these ids that has a value a layer, by run id."""
-        logged = self._named(name)
-        logged = logged[logged["run_id"].isin(list(runs))]
-        wide = logged.pivot(index="run_id", columns="step", values="value")
+        wide = self._named(name, runs).pivot(index="run_id", columns="step", values="value")
         return {str(run): layers.dropna() for run, layers in wide.iterrows()}
 
     def tails(self, name: str, runs: Sequence[str]) -> dict[str, float]:
@@ -184,8 +183,7 @@ class Study:
 
         A value counts if its update lies above 0.7 times the last one of its run, whichever series has that.
         """
-        logged = self._named(name)
-        logged = logged[logged["run_id"].isin(list(runs))]
+        logged = self._named(name, runs)
         late = logged[logged["step"] > (1 - TAIL) * logged["run_id"].map(self._last_steps).astype(float)]
         return {str(run): float(mean) for run, mean in late.groupby("run_id")["value"].mean().items()}
 

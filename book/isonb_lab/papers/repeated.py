@@ -20,8 +20,9 @@ from isonb_lab.runs.manifest import processor_kinds
 from isonb_lab.runs.recordings import FOLDER, recorded, scored
 from isonb_lab.runs.settings import Planned
 from isonb_lab.statistics.paired import paired_tests
-from isonb_lab.sweeps.grids import grid_sizes, load_grid
+from isonb_lab.sweeps.grids import grid_sizes
 
+from . import prices
 from .arms import METHODS
 from .head_to_head import DESIGN, OTHERS
 
@@ -83,7 +84,7 @@ def planned() -> dict[str, tuple[set[str], Planned]]:
     results: dict[str, tuple[set[str], Planned]] = {}
     for path in sorted(EXPERIMENTS_FOLDER.glob("*.yaml")):
         for size in {"small", "full"} & set(grid_sizes(path)):
-            for run in load_grid(path, size):
+            for run in prices.planned(path.stem, size):
                 results.setdefault(run.run_id, (set(), run))[0].add(path.stem)
     return results
 

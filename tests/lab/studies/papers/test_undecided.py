@@ -82,24 +82,29 @@ def test_a_claim_whose_premise_is_not_shown_waits_for_that_first():
 
 
 def test_a_run_that_several_weights_or_parts_share_counts_once(studies, verdicts):
-    """What claim 14 takes for granted: each weight and plain training once a seed and task, less what is recorded."""
-    rows = undecided.needs(studies["istar"], verdicts["istar"])
-    (row,) = (row for row in rows if row["claim"] == 14)
-    (n,) = map(int, re.findall(r"(\d+) seeds: at the paper's setting: score, λ of -", row["what"]))
-    recorded = {"SST-2": 10, "STS-B": 3}
-    assert row["runs"] == sum((n - seeds) * (len(arms.ISTAR_LOWER) + 1) for seeds in recorded.values()) > 0
+    """C1 down: each weight and plain training once a seed and task, less the seeds that are recorded."""
+    rows = undecided.needs(studies["head_to_head"], verdicts["head_to_head"])
+    (row,) = (row for row in rows if row["claim"] == "C1 down")
+    told = re.findall(r"(\d+) seeds: at the paper's setting: ([^;]*)λ of (-?)", row["what"])
+    assert [what for _, what, _ in told] == ["IsoScore* of the tokens of all layers, ", "score, ", "score, "]
+    counts = {sign: max(int(n) for n, _, other in told if other == sign) for sign in ("-", "")}
+    lacking = 0
+    for recorded, raised in ((10, len(arms.ISTAR_RAISE)), (3, 3)):  # STS-B has no weight of 0.5
+        weights = {"-": len(arms.ISTAR_LOWER), "": raised}
+        lacking += sum((n - recorded) * weights[sign] for sign, n in counts.items()) + max(counts.values()) - recorded
+    assert row["runs"] == lacking > 0
 
 
 def test_the_printed_effect_takes_so_many_seeds_by_the_first_five(studies, verdicts):
     rows = undecided.for_printed_effects(studies["istar"], verdicts["istar"])
-    of = {row["cell"].partition("layers ")[2]: row for row in rows if row["claim"] == 15}
-    every, alone = (
-        studies["istar_own"].units("score", arm, ["SST-2 with test rows (tiny)"])
-        for arm in ("λ = -1", "λ = -1, layer 2")
-    )
-    first = [value - every[unit] for unit, value in sorted(alone.items())][:5]
-    assert (of["2"]["seeds"], of["2"]["needed"]) == (10, seeds_needed(float(np.std(first, ddof=1)), arms.ISTAR_GAIN))
-    assert set(of) == set("1234")
+    place, weights = "SST-2 with test rows (tiny)", {f"{weight:g}" for weight in (*arms.ISTAR_LOWER, *arms.ISTAR_RAISE)}
+    of = {row["cell"]: row for row in rows if row["claim"] == 8}
+    plain, treated = (studies["istar_own"].units("score", arm, [place]) for arm in ("none", "λ = -1"))
+    first = [value - plain[unit] for unit, value in sorted(treated.items())][:5]
+    needed = seeds_needed(float(np.std(first, ddof=1)), arms.ISTAR_GAIN)
+    assert (of[f"{place}, weight -1"]["seeds"], of[f"{place}, weight -1"]["needed"]) == (10, needed)
+    tasks = {place: weights, "STS-B": weights - {"0.5"}}
+    assert set(of) == {f"{task}, weight {weight}" for task, some in tasks.items() for weight in some}
 
 
 def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
