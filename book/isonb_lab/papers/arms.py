@@ -38,6 +38,7 @@ ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its p
 GLUE = ("sst2", "sst2_joint", "sst5", "qnli", "rte", "mrpc", "qqp", "cola", "stsb", "squad")
 ISTAR_LOWER, ISTAR_RAISE = (-5, -3, -1), (0.5, 1, 3, 5)
 SHRINK_TASKS, SHRINK_TRAINING = ("cola", "mrpc"), {"batch_size": (64,), "epochs": (10,), "head": ("pooler",)}
+SOFTDECAY_TRAINING = {"batch_size": (32,), "epochs": (3,), "head": ("pooler",)}
 SOFTDECAY_TASKS, ISOLAYER_TASKS = ("cola", "sst2", "sst2_joint", "mrpc", "qnli", "rte"), ("rte", "cola", "mrpc")
 
 

@@ -218,7 +218,7 @@ def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
-FIGURE_1, FIGURE_2 = (arms.plain_on((task,), head=("pooler",)) for task in ("cola", "mrpc"))
+FIGURE_1, FIGURE_2 = (arms.plain_on((task,), **arms.SOFTDECAY_TRAINING) for task in ("cola", "mrpc"))
 SHARES = {", first half": (0.5, 0.0), ", second half": (1.0, 0.5)}  # of the depth: deeper, shallower
 CLAIMS = (
     claim(
@@ -291,8 +291,8 @@ CLAIMS = (
         kind="identity",
     ),
 )
-# Other plain runs with a pooler have all rows of their tasks, or two passes.
-PLAIN_RUNS = arms.plain_on(arms.SOFTDECAY_TASKS, head=("pooler",), train_examples=(10000,), epochs=(3,))
+# Other plain runs of three passes with a pooler have all rows of their tasks.
+PLAIN_RUNS = arms.plain_on(arms.SOFTDECAY_TASKS, train_examples=(10000,), **arms.SOFTDECAY_TRAINING)
 PAPER_RUNS = arms.paper_design("softdecay", {PLAIN: PLAIN_RUNS, arms.SOFTDECAY: arms.SOFTDECAY_LAYER})
 DESIGN = Design(
     name="softdecay",

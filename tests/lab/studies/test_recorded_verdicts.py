@@ -92,7 +92,8 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     both = "tiny, minilm; SST-2 with test rows, STS-B"
     assert settings[8] == f"{both}; weight -5, -3, -1, 0.5, 1, 3, 5; 3 to 10 seeds"
     assert settings[9].startswith("minilm; STS-B")
-    assert settings[16] == "tiny; SST-2, SST-5", "IsoLayer's plain runs on MRPC have another head"
+    others = "IsoLayer's plain runs on MRPC have another head, Shrink's more passes"
+    assert settings[16] == "tiny; SST-2, SST-5; epochs 1", others
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
 
