@@ -192,18 +192,21 @@ def outcomes(judged: Iterable[Any]) -> str:
 
 
 def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
-    """What judgements say of each of their predictions: the mean over the cells (95% interval), and its outcome."""
+    """What judgements say of each of their predictions: the mean over the cells (95% interval), what effect the runs
+    could have shown, and the outcome.
+    """
     rows = [
         {
             "claim": item.claim.number,
             "prediction": part.prediction.what,
             "mean over tasks": with_interval(*part.mean.ends) if part.mean else "–",
+            "MDE": _signed(part.mde, sign="") if part.mde else "–",
             "verdict": item.outcome_of(part),
         }
         for item in judged
         for part in item.predictions
     ]
-    return table(rows, caption=caption)
+    return table(rows, caption=f"{caption} MDE: minimum detectable effect.")
 
 
 def ledger_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
