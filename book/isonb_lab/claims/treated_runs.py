@@ -127,24 +127,28 @@ def by_regime(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[s
 
 
 def setting_in_words(rows: Sequence[Settings], treatments: Sequence[Treatment]) -> str:
-    """The encoders and tasks of runs, and what in them isn't as in the treatments of a claim.
+    """The encoders and tasks of runs, and what in them isn't as in the treatments of a claim, or was held out.
 
     >>> istar = Treatment("istar", ("sst2",), {"method.weight": (-5, -3, -1)})
     >>> weak = {"model": "tiny", "method.name": "istar", "method.weight": -0.1}
     >>> setting_in_words([weak | {"task": "sst2"}, weak | {"task": "sst5"}], [istar])
     'tiny; SST-2, SST-5; weight -0.1'
+    >>> setting_in_words([weak | {"task": "sst2", "holdout": 0.1}], [istar])
+    'tiny; SST-2; 10% of rows held out; weight -0.1'
     """
     if not rows:
         return ""
     models = dict.fromkeys(str(row["model"]) for row in rows if row.get("model") is not None)
     tasks = dict.fromkeys(task_name(str(row["task"])) for row in rows if row.get("task") is not None)
     apart = _apart(treatments)
+    untold = not any("holdout" in treatment.settings for treatment in treatments)
     others: dict[str, dict[str, None]] = {}
     for row in rows:
         shown = {
             c: row[c] for treatment in treatments if treatment.has(row) for c in (*treatment.varied, *apart) if c in row
         }
-        for column, value in (shown | _nearest(row, treatments)).items():
+        held_out = {"holdout": row["holdout"]} if untold and row.get("holdout") else {}
+        for column, value in (shown | held_out | _nearest(row, treatments)).items():
             name, _, number = in_short(column, value).rpartition(" ")
             others.setdefault(name, {})[number] = None
     lines = [f"{name} {', '.join(sorted(values, key=_by_size))}".strip() for name, values in sorted(others.items())]

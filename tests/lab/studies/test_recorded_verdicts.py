@@ -94,6 +94,7 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     assert settings[9].startswith("minilm; STS-B")
     others = "IsoLayer's plain runs on MRPC have another head, Shrink's more passes"
     assert settings[16] == "tiny; SST-2, SST-5; epochs 1", others
+    assert settings[21] == "minilm; MRPC; 10% of rows held out; 5 seeds"
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
 
