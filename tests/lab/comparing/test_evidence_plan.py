@@ -19,6 +19,7 @@ GRIDS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in sorted(E
 PLANNED = {  # the plans of recorded grids
     name: grid["plan"] for name, grid in GRIDS.items() if "plan" in grid and (RECORDINGS_FOLDER / name).is_dir()
 }
+SHARED = ["task", "seed", "head", "holdout", "epochs", "batch_size"]  # by the runs of a pair
 
 
 def git(*arguments):
@@ -50,7 +51,7 @@ def citing():
             held = {commit: digest_at(commit, PLANNED[name]) for commit in commits[plans.isna()].unique()}
             plans = plans.fillna(commits.map(held))
         runs = runs.assign(**{"manifest.plan": plans})
-        cell = f"{name} " + runs["task"].astype(str) + runs["seed"].astype(str)
+        cell = f"{name} " + runs.reindex(columns=SHARED).map(str).agg(" ".join, axis=1)
         runs = runs.assign(kind=processor_kinds(runs), cell=cell)
         results.append(runs[["manifest.plan", "manifest.started", "cell", "kind"]].dropna())
     return pd.concat(results)

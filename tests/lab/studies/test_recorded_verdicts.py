@@ -3,9 +3,11 @@
 import pytest
 
 from isonb_lab.claims.printed import printed
+from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.verdicts import CONTRADICTED, SUPPORTED, difference
 from isonb_lab.papers import arms, istar
 from isonb_lab.papers.studies import STUDIES
+from isonb_lab.runs.manifest import processor_kinds
 
 SAID = {
     "shrink_the_longest": {
@@ -97,6 +99,20 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     assert settings[21] == "minilm; MRPC; 10% of rows held out; 5 seeds"
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
+
+
+def test_a_claim_compares_runs_of_one_kind_of_processor(studies):
+    """As the plans have it: what another processor changes is no effect of a method."""
+    pairs = []
+    for name in PAPERS:
+        trained = studies[name].others[arms.TRAINED]
+        kinds = {"": ""} | dict(zip(trained.runs["run_id"], processor_kinds(trained.runs), strict=True))
+        for part in (part for claim in studies[name].design.claims for part in claim.predictions):
+            if isinstance(part.evidence, Treated):
+                cells = part.evidence.cells(trained.settings)
+                pairs += [(kinds[run], kinds[other]) for some in cells.values() for run, other in some if other]
+    assert len(pairs) > 100
+    assert all(kind == other for kind, other in pairs)
 
 
 def test_claims_that_take_a_gain_for_granted_are_not_contradicted(verdicts, studies):
