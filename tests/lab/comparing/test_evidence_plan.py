@@ -89,3 +89,11 @@ def test_the_plan_is_older_than_every_run_that_cites_it(citing):
 
 def test_what_is_paired_was_run_on_one_kind_of_processor(citing):
     assert citing.groupby("cell")["kind"].nunique().max() == 1
+
+
+def test_a_recording_that_tells_one_kind_of_processor_has_one():
+    told = [
+        page for page in RECORDINGS_FOLDER.glob("*.md") if "on one kind of processor, which" in page.read_text("utf-8")
+    ]
+    assert len(told) > 5
+    assert all(processor_kinds(recorded(page.stem).runs).nunique() == 1 for page in told)
