@@ -106,7 +106,7 @@ def test_a_claim_compares_runs_of_one_kind_of_processor(studies):
     pairs = []
     for name in PAPERS:
         trained = studies[name].others[arms.TRAINED]
-        kinds = {"": ""} | dict(zip(trained.runs["run_id"], processor_kinds(trained.runs), strict=True))
+        kinds = dict(zip(trained.runs["run_id"], processor_kinds(trained.runs), strict=True))
         for part in (part for claim in studies[name].design.claims for part in claim.predictions):
             if isinstance(part.evidence, Treated):
                 cells = part.evidence.cells(trained.settings)
