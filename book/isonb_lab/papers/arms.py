@@ -92,7 +92,7 @@ def cosreg_at(weight: float) -> Treatment:
     )
 
 
-SOFTDECAY_LAYER = Treatment("softdecay", SOFTDECAY_TASKS, {"method.alpha": (-0.2,), "head": ("pooler",)})
+SOFTDECAY_LAYER = Treatment("softdecay", SOFTDECAY_TASKS, {"method.alpha": (-0.2,)} | SOFTDECAY_TRAINING)
 ISOLAYER_LAYER = Treatment("isolayer", ISOLAYER_TASKS, {"head": ("linear",), "holdout": (0.3,), "method.depth": (1,)})
 ISOBN_LAYER = Treatment("isobn", ISOLAYER_TASKS, {"head": ("pooler",), "holdout": (0.3,)})
 

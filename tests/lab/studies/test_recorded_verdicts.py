@@ -11,11 +11,11 @@ from isonb_lab.runs.manifest import processor_kinds
 
 SAID = {
     "shrink_the_longest": {
-        1: "depends on the task",
-        2: "seen here",
-        3: "depends on the task or the form of the share",
-        4: "not tested at its setting",
-        5: "seen here",
+        1: "inconclusive",
+        2: "supported",
+        3: "inconclusive",
+        4: "inconclusive",
+        5: "supported",
     },
     "istar": {
         6: "supported",
@@ -41,11 +41,11 @@ SAID = {
     "isolayer": {23: "inconclusive", 24: "inconclusive", 25: "not tested at its setting"},
     "head_to_head": {
         "C1 down": "inconclusive",
-        "C1 up": "not seen here",
+        "C1 up": "inconclusive",
         "C2": "supported",
         "C3": "depends on the encoder",
         "C4": "contradicted",
-        "C5": "not tested at its setting",
+        "C5": "supported",
         "C6": "inconclusive",
     },
     "plain_encoders": {26: "inconclusive", 27: "depends on the task", 28: "depends on the set"},
@@ -94,6 +94,8 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     both = "tiny, minilm; SST-2 with test rows, STS-B"
     assert settings[8] == f"{both}; weight -5, -3, -1, 0.5, 1, 3, 5; 3 to 10 seeds"
     assert settings[9].startswith("minilm; STS-B")
+    assert settings[1] == settings[5] == "minilm; CoLA, MRPC; 3 seeds"
+    assert settings[4] == "minilm; CoLA, MRPC; all bars; selected bars; 3 seeds"
     others = "IsoLayer's plain runs on MRPC have another head, Shrink's more passes"
     assert settings[16] == "tiny; SST-2, SST-5; epochs 1", others
     assert settings[21] == "minilm; MRPC; 10% of rows held out; 5 seeds"
