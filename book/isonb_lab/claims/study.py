@@ -321,7 +321,14 @@ class Study:
             cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
         treated = self.treated(prediction, cells)
         untestable = {name: cell for name in cells if (cell := self._untestable(prediction, name, treated.get(name)))}
-        return verdicts.judge_prediction(prediction, evidence, cells, untestable)
+        whole = verdicts.judge_prediction(prediction, evidence, cells, untestable)
+        encoders: dict[str, list[str]] = {}
+        for name, pairs in treated.items():
+            encoders.setdefault(str(self.settings[pairs[0][0]]["model"]), []).append(name)
+        if len(encoders) < 2:
+            return replace(whole, by_encoder=dict.fromkeys(encoders, whole))
+        parts = {it: verdicts.judge_prediction(prediction, evidence, some, untestable) for it, some in encoders.items()}
+        return replace(whole, by_encoder=parts)
 
     def _suites_of(self, prediction: Prediction) -> Sequence[str]:
         """The suites of a prediction: each that it names, with whatever setting stands behind it.

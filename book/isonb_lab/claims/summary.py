@@ -32,8 +32,15 @@ def claim_rows(judged: Iterable[Judgement]) -> list[dict[str, Any]]:
 
 
 def with_setting(judgement: Judgement) -> str:
-    """A verdict with the encoders, tasks and settings of its runs: "not seen here (tiny; SST-2; weight 0.1)"."""
-    return f"{judgement.label} ({judgement.setting})" if judgement.setting else judgement.label
+    """A verdict with the encoders, tasks and settings of its runs: "not seen here (tiny; SST-2; weight 0.1)".
+
+    Where several encoders have such runs, what each of them says alone: "inconclusive: supported with tiny, ...".
+    """
+    alone = ", ".join(f"{outcome} with {encoder} alone" for encoder, outcome in judgement.by_encoder.items())
+    if alone and set(judgement.by_encoder.values()) == {judgement.outcome}:
+        alone = "so is each encoder alone"
+    label = f"{judgement.label}: {alone}" if alone else judgement.label
+    return f"{label} ({judgement.setting})" if judgement.setting else label
 
 
 def _named(claim: Claim) -> str:

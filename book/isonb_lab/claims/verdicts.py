@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -275,7 +275,8 @@ class PredictionJudgement:
     """The outcome of one prediction, and its cells.
 
     ``mean``: over the cells that can tell, with its interval. ``mde``: the minimum detectable effect of that mean.
-    ``without``: the means with one cell left out, of a prediction that the mean decides.
+    ``without``: the means with one cell left out, of a prediction that the mean decides. ``by_encoder``: the same
+    prediction judged in the cells of one encoder alone, where runs have a claim's treatment.
     """
 
     prediction: Prediction
@@ -285,6 +286,7 @@ class PredictionJudgement:
     mde: float | None = None
     p_opposite: float = 1.0
     without: tuple[Interval, ...] = ()
+    by_encoder: Mapping[str, PredictionJudgement] = field(default_factory=dict, hash=False)
 
     @property
     def ends(self) -> tuple[float, float, float]:
@@ -310,6 +312,20 @@ class Judgement:
     def cells(self) -> tuple[JudgedCell, ...]:
         """The cells of all predictions."""
         return tuple(cell for prediction in self.predictions for cell in prediction.cells)
+
+    @property
+    def by_encoder(self) -> dict[str, str]:
+        """The outcome with each encoder alone, where several have runs with the claim's treatment; else nothing.
+
+        A premise is asked of all of them together.
+        """
+        encoders = dict.fromkeys(name for part in self.deciding for name in part.by_encoder)
+        if len(encoders) < 2 or self.outcome == NOT_TESTABLE:
+            return {}
+        return {
+            name: together([part.by_encoder.get(name) or replace(part, outcome=NOT_TESTABLE) for part in self.deciding])
+            for name in encoders
+        }
 
     def outcome_of(self, part: PredictionJudgement, outcome: str = "") -> str:
         """An outcome of a prediction, or of one of its cells: of runs at another setting it was seen here, or not."""

@@ -193,20 +193,26 @@ def outcomes(judged: Iterable[Any]) -> str:
 
 def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
     """What judgements say of each of their predictions: the mean over the cells (95% interval), what effect the runs
-    could have shown, and the outcome.
+    could have shown, and the outcome; where several encoders have a claim's treatment, of each of them, too.
     """
     rows = [
         {
             "claim": item.claim.number,
-            "prediction": part.prediction.what,
+            "prediction": f"{whole.prediction.what}{encoder}",
             "mean over tasks": with_interval(*part.mean.ends) if part.mean else "–",
             "MDE": _signed(part.mde, sign="") if part.mde else "–",
             "verdict": item.outcome_of(part),
         }
         for item in judged
-        for part in item.predictions
+        for whole in item.predictions
+        for encoder, part in {"": whole, **_by_encoder(whole)}.items()
     ]
     return table(rows, caption=f"{caption} MDE: minimum detectable effect.")
+
+
+def _by_encoder(part: Any) -> dict[str, Any]:
+    """A prediction judged with each encoder alone, where there are several."""
+    return {f"; {name} alone": one for name, one in part.by_encoder.items()} if len(part.by_encoder) > 1 else {}
 
 
 def ledger_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -77,7 +77,7 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
 
 
 def for_printed_effects(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
-    """Of open claims about an effect that is printed, a row a cell: seeds run, and those that this effect would take.
+    """Of open claims about an effect that is printed, a row a cell: spread, seeds run and seeds that it would take.
 
     Power 0.8, level 0.05, by the spread of the first five seeds: ``own_cells_plan.md``, "Seeds and margins".
     """
@@ -92,9 +92,10 @@ def for_printed_effects(study: Study, judged: Sequence[Judgement]) -> list[dict[
             values = by_cell(units)
             for cell in part.cells:
                 if cell.outcome not in UNTESTABLE:
-                    needed = seeds_needed(stdev(values[cell.name][:FIRST]), prediction.expected_effect)
+                    spread = stdev(values[cell.name][:FIRST])
                     row = {"claim": item.claim.number, "what": prediction.what, "cell": cell.name}
-                    rows.append({**row, "seeds": cell.n, "needed": needed})
+                    needed = seeds_needed(spread, prediction.expected_effect)
+                    rows.append({**row, "spread": spread, "seeds": cell.n, "needed": needed})
     return rows
 
 

@@ -100,7 +100,7 @@ def test_claims_are_judged_on_these_runs(study, tmp_path):
 @pytest.mark.parametrize(("name", "number", "verdict"), [("istar", 9, "contradicted"), ("softdecay", 21, "supported")])
 def test_a_task_that_was_trained_in_two_ways_has_the_verdict_of_one(tmp_path, name, number, verdict):
     """Its suites are then named by the epochs, of which a claim's own runs have one number: runs find them."""
-    for methods, epochs in ((own_runs.METHODS, 2), ({"none": 0}, 4)):
+    for methods, epochs in ((own_runs.METHODS, 3), ({"none": 0}, 4)):
         own_runs.write(tmp_path, tasks=["rte"], model="another", methods=methods, epochs=epochs)
         (judged,) = (one for one in load_study(name, runs=tmp_path).verdicts() if one.claim.number == number)
         assert [cell.name for part in judged.deciding for cell in part.cells] == ["RTE (another)"]

@@ -1,8 +1,10 @@
 """What the recorded runs say of each claim: a way of judging that changes shows here."""
 
+import numpy as np
 import pytest
 
 from isonb_lab.claims.printed import printed
+from isonb_lab.claims.summary import with_setting
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.verdicts import CONTRADICTED, SUPPORTED, difference
 from isonb_lab.papers import arms, istar
@@ -101,6 +103,23 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     assert settings[21] == "minilm; MRPC; 10% of rows held out; 5 seeds"
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
+
+
+def test_each_encoder_has_a_verdict_of_its_own(verdicts):
+    """From its own cells, which together are those of both; a claim of one encoder has none beside its own."""
+    alone = {item.claim.number: item.by_encoder for name in (*PAPERS, "head_to_head") for item in verdicts[name]}
+    assert alone[12] == {"tiny": "supported", "minilm": "inconclusive"}
+    assert alone[8] == alone["C1 down"] == {"tiny": "inconclusive", "minilm": "inconclusive"}
+    assert alone[13] == {"minilm": "contradicted", "tiny": "contradicted"}
+    assert not any(alone[number] for number in (1, 2, 3, 4, 5, 9, 14, 15, 21, 23, 24))
+    (twelve,) = (item for item in verdicts["istar"] if item.claim.number == 12)
+    for part in twelve.deciding:
+        tiny, minilm = part.by_encoder["tiny"], part.by_encoder["minilm"]
+        assert {*part.cells} == {*tiny.cells, *minilm.cells}
+        assert {cell.name.partition(",")[0] for cell in tiny.cells if cell.interval} == {"SST-2 with test rows (tiny)"}
+        judged = [cell.interval.estimate for cell in minilm.cells if cell.interval]
+        assert minilm.mean.estimate == pytest.approx(np.mean(judged))
+    assert with_setting(twelve).startswith("inconclusive: supported with tiny alone, inconclusive with minilm alone (")
 
 
 def test_a_claim_compares_runs_of_one_kind_of_processor(studies):

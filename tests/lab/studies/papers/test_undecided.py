@@ -101,8 +101,10 @@ def test_the_printed_effect_takes_so_many_seeds_by_the_first_five(studies, verdi
     of = {row["cell"]: row for row in rows if row["claim"] == 8}
     plain, treated = (studies["istar_own"].units("score", arm, [place]) for arm in ("none", "λ = -1"))
     first = [value - plain[unit] for unit, value in sorted(treated.items())][:5]
-    needed = seeds_needed(float(np.std(first, ddof=1)), arms.ISTAR_GAIN)
-    assert (of[f"{place}, weight -1"]["seeds"], of[f"{place}, weight -1"]["needed"]) == (10, needed)
+    spread = float(np.std(first, ddof=1))
+    row = of[f"{place}, weight -1"]
+    assert (row["seeds"], row["needed"]) == (10, seeds_needed(spread, arms.ISTAR_GAIN))
+    assert row["spread"] == pytest.approx(spread)
     tasks = {place: weights, "STS-B": weights - {"0.5"}}
     assert set(of) == {f"{task}, weight {weight}" for task, some in tasks.items() for weight in some}
 
