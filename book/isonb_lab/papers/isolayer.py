@@ -27,16 +27,20 @@ def arm_of(settings: Settings) -> str | None:
     return names.get(settings.get("method.name", "none"))
 
 
-def roundest_task(runs: pd.DataFrame) -> tuple[str, float, float]:
+def roundest_task(runs: pd.DataFrame) -> tuple[str, float, float] | None:
     """The task with the highest mean IsoScore behind the trained layer, before the layer and behind it.
 
-    A failed run doesn't count, and no run without the layer.
+    A failed run doesn't count, and no run without the layer: None where no other is left.
 
     >>> scores = {BEFORE: [0.1, 0.1, 0.1, 0.9], BEHIND: [0.2, 0.3, 0.9, None], "failed": [False, False, True, False]}
     >>> roundest_task(pd.DataFrame(scores | {"suite": ["CoLA", "SST-5", "RTE", "SST-5"]}))
     ('SST-5', 0.1, 0.3)
+    >>> roundest_task(pd.DataFrame({"suite": ["CoLA"], "failed": [False]}))
     """
-    means = runs[~runs["failed"]].dropna(subset=BEHIND).groupby("suite")[[BEFORE, BEHIND]].mean()
+    learned = runs[~runs["failed"].astype(bool)].reindex(columns=["suite", BEFORE, BEHIND]).dropna(subset=BEHIND)
+    means = learned.groupby("suite").mean()
+    if means.empty:
+        return None
     best = int(means[BEHIND].argmax())
     before, behind = means.to_numpy(float)[best].tolist()
     return str(means.index[best]), before, behind
