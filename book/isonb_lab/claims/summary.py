@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from isonb_lab.claims.verdicts import (
@@ -12,6 +13,7 @@ from isonb_lab.claims.verdicts import (
     Claim,
     JudgedCell,
     Judgement,
+    Prediction,
     PredictionJudgement,
     Reason,
 )
@@ -61,7 +63,7 @@ def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[
         | {"outcome": item.outcome_of(part, row["outcome"])}
         for item in judged
         for part in item.predictions
-        for row in (*map(cell_row, part.cells), *_mean(part))
+        for row in (*(cell_row(cell, part.prediction) for cell in part.cells), *_mean(part))
         if (row["mean"] is not None) == tested
     ]
 
@@ -74,12 +76,12 @@ def _mean(judgement: PredictionJudgement) -> list[dict[str, Any]]:
     mean = JudgedCell(
         f"{MEAN}, {how}", judgement.outcome, Reason.BOTH, "", judgement.mean.n, judgement.mean, judgement.mde
     )
-    return [cell_row(mean) | {"reason": ""}]
+    return [cell_row(mean, judgement.prediction) | {"reason": ""}]
 
 
-def cell_row(cell: JudgedCell) -> dict[str, Any]:
-    """The numbers, outcome and reason of one cell."""
-    interval = cell.interval
+def cell_row(cell: JudgedCell, prediction: Prediction | None = None) -> dict[str, Any]:
+    """The numbers, outcome and reason of one cell, of a prediction where there is one."""
+    interval = prediction.shown(cell.interval) if prediction and cell.interval else cell.interval
     return {
         "cell": cell.name,
         "n": cell.n,
@@ -88,7 +90,7 @@ def cell_row(cell: JudgedCell) -> dict[str, Any]:
         "high": None if interval is None else interval.high,
         "mde": cell.mde,
         "outcome": cell.outcome,
-        "reason": cell.explanation,
+        "reason": replace(cell, interval=interval).explanation,
     }
 
 

@@ -233,6 +233,10 @@ class Prediction:
         sides = {"greater": (self.expected_effect, high), "less": (low, -self.expected_effect)}
         return sides.get(self.direction, (low, high))
 
+    def shown(self, interval: Interval) -> Interval:
+        """An interval as a reader sees it: of correlations it ends at -1 and 1, though its whole width is tested."""
+        return replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0)) if self.ranks else interval
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -291,7 +295,7 @@ class PredictionJudgement:
     @property
     def ends(self) -> tuple[float, float, float]:
         """The mean with the ends of its interval; NaN where no cell can tell."""
-        return (math.nan, math.nan, math.nan) if self.mean is None else self.mean.ends
+        return (math.nan, math.nan, math.nan) if self.mean is None else self.prediction.shown(self.mean).ends
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,9 @@ def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
         for tested in item.predictions:
             what = {"what": tested.prediction.what, "trained": tested.prediction.trained}
             for cell in tested.cells:
-                rows.append(head | what | cell_row(cell) | {"outcome": item.outcome_of(tested, cell.outcome)})
+                rows.append(
+                    head | what | cell_row(cell, tested.prediction) | {"outcome": item.outcome_of(tested, cell.outcome)}
+                )
         if not item.cells:
             blank = cell_row(JudgedCell("", item.outcome, Reason.NO_RUNS)) | {"reason": claim.remark}
             rows.append(head | {"what": "", "trained": False} | blank)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isonb_lab.claims.printed import printed
-from isonb_lab.claims.summary import with_setting
+from isonb_lab.claims.summary import cell_rows, with_setting
 from isonb_lab.claims.treated_runs import Treated
 from isonb_lab.claims.verdicts import CONTRADICTED, SUPPORTED, difference
 from isonb_lab.papers import arms, istar
@@ -103,6 +103,16 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     assert settings[21] == "minilm; MRPC; 10% of rows held out; 5 seeds"
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
+
+
+def test_an_interval_of_a_correlation_ends_where_correlations_do(verdicts):
+    """In tables; what is tested is the whole width, which Student's law gives to three seeds."""
+    (ninth,) = (item for item in verdicts["istar"] if item.claim.number == 9)
+    (part,) = ninth.deciding
+    (row,) = (row for row in cell_rows([ninth]) if row["what"] == part.prediction.what and row["cell"] == "STS-B")
+    assert part.mean.low < -1 == part.ends[1] == row["low"]
+    assert part.mean.high > 1 == part.ends[2] == row["high"]
+    assert "[-1, 1]" in row["reason"]
 
 
 def test_each_encoder_has_a_verdict_of_its_own(verdicts):
