@@ -135,19 +135,21 @@ def setting_in_words(rows: Sequence[Settings], treatments: Sequence[Treatment]) 
     'tiny; SST-2, SST-5; weight -0.1'
     >>> setting_in_words([weak | {"task": "sst2", "holdout": 0.1}], [istar])
     'tiny; SST-2; 10% of rows held out; weight -0.1'
+    >>> setting_in_words([weak | {"task": "sst2", "holdout": 0.1}, weak | {"task": "sst2"}], [istar])
+    'tiny; SST-2; 10% of rows held out; no rows held out; weight -0.1'
     """
     if not rows:
         return ""
     models = dict.fromkeys(str(row["model"]) for row in rows if row.get("model") is not None)
     tasks = dict.fromkeys(task_name(str(row["task"])) for row in rows if row.get("task") is not None)
     apart = _apart(treatments)
-    untold = not any("holdout" in treatment.settings for treatment in treatments)
+    untold = any(row.get("holdout") for row in rows) and not any("holdout" in item.settings for item in treatments)
     others: dict[str, dict[str, None]] = {}
     for row in rows:
         shown = {
             c: row[c] for treatment in treatments if treatment.has(row) for c in (*treatment.varied, *apart) if c in row
         }
-        held_out = {"holdout": row["holdout"]} if untold and row.get("holdout") else {}
+        held_out = {"holdout": row.get("holdout")} if untold else {}
         for column, value in (shown | held_out | _nearest(row, treatments)).items():
             name, _, number = in_short(column, value).rpartition(" ")
             others.setdefault(name, {})[number] = None

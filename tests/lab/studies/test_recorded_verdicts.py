@@ -32,7 +32,7 @@ SAID = {
         15: "not testable",
     },
     "softdecay": {
-        16: "seen here",
+        16: "supported",
         17: "not seen here",
         18: "depends on the encoder",
         19: "not testable",
@@ -99,8 +99,8 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     assert settings[1] == settings[5] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[4] == "minilm; CoLA, MRPC; all bars; selected bars; 3 seeds"
     others = "IsoLayer's plain runs on MRPC have another head, Shrink's more passes"
-    assert settings[16] == "tiny; SST-2, SST-5; epochs 1", others
-    assert settings[21] == "minilm; MRPC; 10% of rows held out; 5 seeds"
+    assert settings[16] == "minilm; MRPC; 3 seeds", others
+    assert settings[21] == "minilm; MRPC; 10% of rows held out; no rows held out; 3 to 5 seeds"
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
 
