@@ -152,15 +152,26 @@ def _spearman(runs: pd.DataFrame) -> float:
     return float(scipy_stats.spearmanr(runs[ISOTROPY], runs["score"]).statistic) if varies else math.nan
 
 
+def is_choice(model: str, settings: Settings) -> bool:
+    """Whether a run is one of those that Table 2 chooses among, as released, with an encoder."""
+    released = settings.get("model") == model and settings.get("method.include_pads") is True
+    return released and SWEPT.fullmatch(own_arm(settings) or "") is not None
+
+
+def _choices(study: Study, suite: str) -> tuple[dict[str, dict[tuple[str, int], float]], list[tuple[str, int]]]:
+    """The scores of I-STAR's settings on all layers, and the seeds that all of them have."""
+    swept = sweep(study)
+    settings = dict.fromkeys([*swept.arms, *swept.zetas])
+    scores = {arm: units for arm in settings if arm != PLAIN and (units := study.units("score", arm, [suite]))}
+    return scores, sorted(set.intersection(*map(set, scores.values()))) if scores else []
+
+
 def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
     """Of I-STAR's settings the one with the best mean score over the seeds that all have, and its lead at each seed.
 
     The lead is over the second best. None with fewer than two settings or two seeds in common.
     """
-    swept = sweep(study)
-    settings = dict.fromkeys([*swept.arms, *swept.zetas])
-    scores = {arm: units for arm in settings if arm != PLAIN and (units := study.units("score", arm, [suite]))}
-    common = sorted(set.intersection(*map(set, scores.values()))) if scores else []
+    scores, common = _choices(study, suite)
     if len(scores) < 2 or len(common) < 2:
         return None
     *_, second, best = sorted(scores, key=lambda arm: sum(scores[arm][unit] for unit in common))
@@ -170,19 +181,28 @@ def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
 def best_settings(*studies: Study) -> pd.DataFrame:
     """The :func:`best_setting` of each suite: task, encoder, training, setting, lead.
 
-    ``training`` is what else the suite has in its name. Of a task and encoder the last study counts that has one. Runs
-    without padding aren't looked at.
+    ``training`` is what else the suite has in its name. Of a task and encoder the last study counts that has one. Where
+    too few runs are there to choose from, ``setting`` says how many, without a lead. Runs without padding aren't looked
+    at.
     """
     best: dict[tuple[str, str], list[tuple[str, str, list[float]]]] = {}
+    few: dict[tuple[str, str], list[tuple[str, str, list[float]]]] = {}
     for study in studies:
         found: dict[tuple[str, str], list[tuple[str, str, list[float]]]] = {}
         for suite, run in study.runs.drop_duplicates("suite").set_index("suite").iterrows():
-            one = None if "without padding" in str(suite) else best_setting(study, str(suite))
-            if one:
-                key = task_name(run["task"].removesuffix("_joint")), str(run["model"])
-                more = str(suite).removeprefix(task_and_encoder(run)).removeprefix(", ")
+            if "without padding" in str(suite):
+                continue
+            key = task_name(run["task"].removesuffix("_joint")), str(run["model"])
+            more = str(suite).removeprefix(task_and_encoder(run)).removeprefix(", ")
+            scores, common = _choices(study, str(suite))
+            if one := best_setting(study, str(suite)):
                 found.setdefault(key, []).append((more, *one))
+            elif scores:
+                counts = ((len(scores), "setting"), (len(common), "seed"))
+                told = ", ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in counts)
+                few[key] = [(more, f"too few for a choice: {told}", [])]
         best |= found
+    best |= {key: some for key, some in few.items() if key not in best}
     rows = [(*key, *one) for key, some in best.items() for one in some]
     return pd.DataFrame(rows, columns=["task", "encoder", "training", "setting", "lead"])
 

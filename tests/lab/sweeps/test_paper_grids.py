@@ -20,8 +20,8 @@ COUNTS = {  # as the papers say
     # Table 1; Figure 3 (15 cells, 6 more weights each); Figures 4, 5, 6 (one seed); 7 (5 zetas); 8 (30 layers); 2
     "istar": 27 * 3 * 5 + 15 * 6 * 5 + 3 + 10 + 3 + 3 * 5 * 5 + 30 * 5 + 3,
     "istar_search": 27 * 27 * (2 + 24),
-    # plain, SoftDecay's alphas and WhiteBERT for five encoders, four more rows for one; GLUE, and QQP for BERT
-    "softdecay": 5 * 7 * (3 + 5 + 1) + 7 * 4 + 3 * 5 * 2 + 2,
+    # plain, SoftDecay's alphas and WhiteBERT for five encoders, four more rows for one; GLUE, and for BERT QQP and MNLI
+    "softdecay": 5 * 7 * (3 + 5 + 1) + 7 * 4 + 3 * 5 * 2 + 3 * 2,
     "isolayer": 2 * 3 * 5 * (2 + 2 + 2),
 }
 GRIDS = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in EXPERIMENTS_FOLDER.glob("*.yaml")}

@@ -87,6 +87,11 @@ def test_the_best_setting_over_common_seeds():
     assert best == "λ = -0.1, ζ = 0"
     assert lead == pytest.approx([0.1, 0.07])
     assert istar.best_setting(study, "nowhere") is None
+    few = study_with(result((0.7,), weight=0.1), result((0.8,), zeta=0), result((0.9,)))
+    (row,) = istar.best_settings(few).itertuples()
+    assert (row.setting, row.lead) == ("too few for a choice: 2 settings, 1 seed", [])
+    assert istar.best_settings(few, study)["setting"].tolist() == istar.best_settings(study, few)["setting"].tolist()
+    assert istar.best_settings(study_with(result((0.9,)))).empty
 
 
 def test_isotropy_and_score_are_correlated_at_each_seed_over_both_signs_and_plain_training():

@@ -7,7 +7,7 @@ import pytest
 from isonb_lab.claims.design import TASK_NAMES
 from isonb_lab.claims.printed import printed
 from isonb_lab.papers import arms, paper_tables
-from isonb_lab.papers.prices import lacks, price
+from isonb_lab.papers.prices import elsewhere, lacks, price
 from isonb_lab.papers.studies import load_study
 from isonb_lab.runs.manifest import processor_kinds
 from isonb_lab.runs.recordings import FOLDER, recorded
@@ -72,16 +72,27 @@ def test_methods_with_the_same_plain_runs_share_a_row_where_each_has_one_setting
 
 
 def test_a_dash_has_the_price_of_its_own_method_and_of_plain_runs_trained_alike(study):
-    """Five seeds of SoftDecay on RTE, as many plain ones; on QQP I-STAR is planned and SoftDecay isn't."""
+    """Five seeds of SoftDecay on RTE, as many plain ones; on QQP three of I-STAR."""
     soft = price(lambda run: arms.SOFTDECAY_LAYER.has(run) and run["task"] == "rte")
     assert soft.runs == 5 + 5
-    lack = lacks(study, {"S-BERT": having("sbert"), "SoftDecay": having("softdecay"), "I-STAR": having("istar")})
-    assert lack("QQP", ["S-BERT", "SoftDecay"]) == "S-BERT and SoftDecay not run, not planned"
+    lack = lacks(study, {"SoftDecay": having("softdecay"), "I-STAR": having("istar")})
     assert lack("QQP", ["I-STAR"]).startswith("I-STAR not run, planned: 6 runs, ")
     assert lack("RTE", ["SoftDecay"]).startswith("SoftDecay ran, without this number")
-    hours = replace(study, runs=study.runs.assign(**{"manifest.seconds": 1800.0}))
-    told = lacks(hours, {"S-BERT": having("sbert")})("RTE", ["S-BERT"])
-    assert told == "not run, not planned; a plain run there took 0.50 h"
+
+
+def test_a_method_that_is_not_planned_has_the_price_of_a_design_beside_it(study):
+    """SoftDecay's own, five seeds and as many plain runs: it moves to MNLI, and S-BERT takes it, after its tuning."""
+    soft, sbert = having("softdecay"), having("sbert")
+    before = elsewhere(soft, "MNLI-mm")
+    after = elsewhere(sbert, "MNLI-mm", [soft])
+    assert before.runs == after.runs == 5 + 5
+    assert before.flops < after.flops < 1.2 * before.flops
+    assert elsewhere(soft, "RTE") == price(lambda run: arms.SOFTDECAY_LAYER.has(run) and run["task"] == "rte")
+    assert elsewhere(sbert, "RTE") is None, "no design has it, and none is beside it"
+    lack = lacks(study, {"S-BERT": sbert, "SoftDecay": soft})
+    told = f"not run, not planned: 10 runs, {before.cpu_hours:.1f} h of one core"
+    assert lack("MNLI-mm", ["SoftDecay"]) == f"SoftDecay {told}"
+    assert lacks(study, {"one": soft, "two": soft})("MNLI-mm", ["one", "two"]) == f"{told} each"
 
 
 def test_plain_runs_stand_alone_where_no_method_ran_and_an_average_is_no_task(study):

@@ -93,11 +93,11 @@ def test_a_column_with_few_seeds_takes_none_from_another_and_each_tells_its_sett
 
 
 def test_mrpc_has_accuracy_and_f1_as_the_paper_prints_them():
-    """Of the book's runs at the paper's own setting: F1 .864 and .859, plain and with SoftDecay."""
+    """Of the book's runs at the paper's own setting, three seeds: F1 .859, .846 and .853 with SoftDecay."""
     study = load_study("trained_runs")
     found = paper_tables.paired_scores(study, lambda run: run.get("method.name") == "softdecay", ["MRPC"])
     rows = table_columns.rows_by_metric(study, "softdecay", "Table 2", "base", {"+SoftDecay": found}, spread)
-    assert "0.859, n = 1" in {row["+SoftDecay"].partition(" / ")[2] for row in rows}
+    assert "0.852 (0.836 to 0.868), n = 3" in {row["+SoftDecay"].partition(" / ")[2] for row in rows}
     theirs = printed("softdecay", "Table 2", percent=False, task="MRPC", model="BERT", method="base").value
     assert next(row["base"] for row in rows if row["task"] == "MRPC") == " / ".join(map("{:.3f}".format, theirs))
 
