@@ -35,6 +35,7 @@ def write(folder: Path, *, tasks=("sst2", "rte"), model=BERT, methods=METHODS, s
                 metrics["end.features.participation_ratio_unbiased"] = 1 + 767 * read
                 metrics |= {f"start.cls.{measure}": 0.3 for measure in OF_CLS}
                 metrics |= {f"end.cls.{measure}": read for measure in OF_CLS}
+                metrics |= {"end.second.isoscore": read + 0.1} if name == "isolayer" else {}
                 series = {"step.validation.accuracy": [(1, score - 0.1), (2, score)]}
                 series |= {f"step.validation.cls.{measure}": [(1, 0.2), (2, read)] for measure in OF_CLS}
                 series["layer.end.tokens.isoscore_star"] = [(k, 0.1 * k + gain / 100) for k in range(13)]

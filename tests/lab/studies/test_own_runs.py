@@ -7,17 +7,21 @@ import jupytext
 import nbformat
 import papermill
 import pytest
+import yaml
+from cola import write_rows
 
+from isonb.cli import main
 from isonb_lab.claims.design import StudyError
 from isonb_lab.claims.verdicts import Claim
 from isonb_lab.papers import arms, head_to_head, heads, istar, plain_encoders
 from isonb_lab.papers.studies import DESIGNS, load_study
 from isonb_lab.places import BOOK
+from isonb_lab.runs.grid_files import grid_blocks
 from isonb_lab.runs.record import Record, read_record, write_record
 from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.runs.settings import resolve
 from isonb_lab.runtime.glue import glued
-from tests.lab import own_runs
+from tests.lab import own_runs, random_models
 
 SST2, RTE = (f"{task} ({own_runs.BERT})" for task in ("SST-2", "RTE"))
 
@@ -208,11 +212,15 @@ def test_a_paper_page_reads_these_runs_and_runs_another_option(name, folder, tmp
 
 GAIN = "SoftDecay, IsoLayer, CosReg, I-STAR (lower), weight -1 and I-STAR (lower), weight -5"
 ABOVE = "RTE (0.804 against 0.500) and SST-2 (0.804 against 0.500)"
+LAYERED = "the highest mean of a task in these runs that learned is 0.121, up from 0.021"
 RESULTS = {  # parameters of a page, and what it then says
+    "papers/four_recipes": ({"steps": 5}, {"layer-ours": f"{LAYERED} on {RTE}"}),
     "papers/istar_more": ({"population": 6000, "draws": 4}, {}),
     "papers/softdecay_more": (
-        SMALL | {"pairs": 40, "listed": 9, "tuning": 1, "sentences": 32},
-        {"deepest": "–", "n-recorded": "0"},
+        SMALL
+        | {"pairs": 40, "listed": 9, "tuning": 1, "sentences": 32}
+        | {"task": "english_similarity", "encoder": "minilm", "alpha": -0.6},
+        {"deepest": "–", "n-recorded": "0", "live-encoder": "minilm", "live-task": "english_similarity"},
     ),
     "results/head_to_head": (
         {},
@@ -230,6 +238,13 @@ RESULTS = {  # parameters of a page, and what it then says
 }
 
 
+@pytest.mark.slow
+def test_a_page_says_that_these_runs_lack_what_it_tells_of_the_books(tmp_path, monkeypatch):
+    own_runs.write(tmp_path, methods={"none": 0})
+    recipes, _ = executed("papers/four_recipes", tmp_path, monkeypatch, runs=str(tmp_path), steps=5)
+    assert glued(recipes)["layer-ours"] == "no run here that learned has such a layer"
+
+
 @pytest.mark.slow(seconds=30)
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_page_of_results_is_of_these_runs(name, folder, tmp_path, monkeypatch):
@@ -237,3 +252,37 @@ def test_a_page_of_results_is_of_these_runs(name, folder, tmp_path, monkeypatch)
     notebook, shown = executed(name, tmp_path, monkeypatch, runs=str(folder), **parameters)
     assert own_runs.BERT in shown
     assert glued(notebook).items() >= values.items()
+
+
+TEXTS = ("A narrow cone.", "A wide sphere.")  # the label of a made-up row is told by its first sentence
+FITTING = {"precision": "float32", "max_length": 128}  # no half precision without a GPU; so long are inputs at most
+LEARNING = {"learning_rate": 0.01}  # at the paper's rate so small an encoder learns nothing
+
+
+def part_of_figure_3():
+    """The first block of I-STAR's own grid that varies λ on RTE, cut to one encoder, one λ > 0 and three seeds."""
+    blocks = (block for _, block in grid_blocks("istar", "paper") if "rte" in block.get("task", ()))
+    block = next(block for block in blocks if isinstance(block["method"][-1]["weight"], list))
+    plain, method = block["method"]
+    chosen = {"model": own_runs.BERT, "task": "rte", "seed": [0, 1, 2], "method": [plain, method | {"weight": 1}]}
+    return block | chosen | FITTING | LEARNING
+
+
+@pytest.mark.slow(seconds=120)
+def test_a_reader_sweeps_a_part_of_the_papers_grid_and_the_page_judges_these_runs(tmp_path, monkeypatch):
+    """With a small random BERT under its name of the hub and made-up rows; a file says which part, no option does."""
+    random_models.save("bert", tmp_path / "models" / own_runs.BERT)
+    monkeypatch.setenv("ISONB_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    for split, count in {"train": 512, "validation": 40}.items():
+        rows = [{"sentence1": TEXTS[i % 2], "sentence2": f"It is near {i}.", "label": i % 2} for i in range(count)]
+        write_rows(tmp_path / f"data/glue/rte/{split}.parquet", rows)
+    grid, data, out = (tmp_path / name for name in ("grid.yaml", "data", "runs"))
+    grid.write_text(yaml.safe_dump({"paper": [part_of_figure_3()]}), encoding="utf-8")
+    assert main(["sweep", str(grid), "--size", "paper", "--data", str(data), "--out", str(out), "--yes"]) == 0
+    chapter, shown = executed("papers/istar", tmp_path, monkeypatch, runs=str(out), **SMALL)
+    told = {"own-place": f"{own_runs.BERT} on RTE", "claim-8": "not tested at its setting"}  # no weight below 0 has run
+    assert glued(chapter).items() >= told.items()
+    words = "supported|contradicted|inconclusive|not testable"
+    verdict = re.search(rf"IsoScore\*, λ = 1, last layer less the others.*?({words})", shown, re.DOTALL)
+    assert verdict[1] != "not testable"
