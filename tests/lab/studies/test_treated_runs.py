@@ -30,9 +30,13 @@ from isonb_lab.claims.verdicts import (
     judge,
     judge_prediction,
 )
-from isonb_lab.papers.arms import istar_at
+from isonb_lab.papers import own_runs
+from isonb_lab.papers.arms import TABLES, istar_at
+from isonb_lab.papers.coverage import GRIDS
+from isonb_lab.papers.paper_items import ITEMS
 from isonb_lab.papers.studies import DESIGNS
-from isonb_lab.runs.table import flat
+from isonb_lab.runs.record import Record
+from isonb_lab.runs.table import flat, series_table, table
 from isonb_lab.sweeps.grids import load_grid
 
 ISTAR = Treatment("istar", ("sst2", "rte"), {"method.weight": (-5, -1), "method.layers": ("all",)})
@@ -103,6 +107,20 @@ def test_the_grid_of_a_papers_size_has_the_treatments_of_its_claims(paper):
     treatments = {item for claim in DESIGNS[paper].claims for item in claim.treatments}
     assert treatments
     assert [item for item in treatments if not any(map(item.has, runs))] == []
+
+
+@pytest.mark.parametrize("paper", ["istar", "shrink_the_longest", "softdecay", "isolayer"])
+def test_each_run_of_a_papers_size_has_an_arm_in_a_study_of_its_pages(paper, monkeypatch):
+    """With a folder of all of them as ``runs``: a study names its arm, and it takes no other run's place there."""
+    records = [Record(run.config, {"accuracy": 0.5}) for run in load_grid(paper, "paper")]
+    tables = table(records), series_table(records)
+    monkeypatch.setattr(own_runs, "tables_of", lambda folder: tables)
+    pages = {item.page for item in ITEMS if GRIDS[item.paper] == paper}
+    read = set()
+    for design in (one for one in DESIGNS.values() if one.page in pages or one.name == TABLES):
+        study = own_runs.study_of_runs(design, "all of them")
+        read |= {run for run, settings in study.settings.items() if design.arm(settings)}
+    assert [record.config for record in records if record.run_id not in read] == []
 
 
 def test_the_zeta_of_a_papers_encoder_is_that_of_its_task():
