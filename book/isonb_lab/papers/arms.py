@@ -8,6 +8,7 @@ judged there (``runs_of`` of a prediction), by the arms named here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from isonb_lab.claims.design import PLAIN, TASK_NAMES, Design, Settings
@@ -67,10 +68,25 @@ def chosen_zetas() -> dict[tuple[str, str], dict[str, tuple[Any, ...]]]:
     >>> chosen_zetas()["google-bert/bert-base-cased", "rte"]
     {'method.zeta': (0.8,)}
     """
-    table = printed("istar", "Table 2", percent=False, metric="zeta")
+    return _chosen("zeta", "method.zeta")
+
+
+def at_chosen_weights(treatment: Treatment) -> Treatment:
+    """A treatment of I-STAR that with the paper's own encoders has the weight that its Table 2 has for each task.
+
+    >>> at_chosen_weights(istar_at((-1,))).by_cell["distilbert/distilbert-base-cased", "cola"]
+    {'method.zeta': (0.4,), 'method.weight': (-3.0,)}
+    """
+    weights = _chosen("lambda", "method.weight")
+    return replace(treatment, by_cell={cell: {**treatment.by_cell.get(cell, {}), **weights[cell]} for cell in weights})
+
+
+def _chosen(parameter: str, column: str) -> dict[tuple[str, str], dict[str, tuple[Any, ...]]]:
+    """What I-STAR's Table 2 has for each encoder and task."""
+    table = printed("istar", "Table 2", percent=False, metric=parameter)
     tasks = {name: task for task, name in TASK_NAMES.items()}
     cells = table[table["task"].isin(tasks)].itertuples()
-    return {(ISTAR_ENCODERS[cell.model], tasks[cell.task]): {"method.zeta": (cell.value,)} for cell in cells}
+    return {(ISTAR_ENCODERS[cell.model], tasks[cell.task]): {column: (cell.value,)} for cell in cells}
 
 
 def plain_on(tasks: Sequence[str], **settings: Sequence[Any]) -> Treatment:

@@ -89,9 +89,9 @@ def is_cosreg(settings: Settings) -> bool:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The arms in which a study varies λ, and ζ and the layers at the weakest λ < 0.
+    """The arms in which a study varies λ, and ζ at the weakest λ < 0 and single layers at any.
 
-    ``arms``: by λ, with plain training between; ``down`` is the one before it; ``zetas``, ``layers``: at ``down``.
+    ``arms``: by λ, with plain training between; ``down`` is the one before it; ``zetas``: at ``down``.
     """
 
     arms: tuple[str, ...]
@@ -111,7 +111,7 @@ def sweep(study: Study) -> Sweep:
     down = (lower or [WEAK_DOWN])[-1]
     weight = down.partition(", ")[0]
     zetas = tuple(arm for arm in named if arm.startswith(f"{weight}, ζ") and arm != down)
-    layers = tuple(arm for arm in arms_of_runs if arm.startswith(f"{down}, layer"))
+    layers = tuple(arm for arm in arms_of_runs if arm.partition(", layer")[0] in lower and ", layer" in arm)
     return Sweep((*lower, PLAIN, *higher), down, zetas, layers)
 
 
@@ -332,6 +332,7 @@ EVERY_WEIGHT = arms.istar_at((*arms.ISTAR_LOWER, *arms.ISTAR_RAISE))
 CORRELATED = replace(EVERY_WEIGHT, tasks=("rte", "stsb", "squad"))
 AT_ENDS = arms.istar_at((-5, -3)), arms.istar_at((3, 5))  # the weights of the paper's Figure 5
 AT_ONE = arms.istar_at((-1,)), arms.istar_at((1,))  # of its Figure 6
+SINGLE_LAYERS = arms.at_chosen_weights(arms.istar_at((-1,), layers=range(1, 25)))  # of its Figure 8
 by_weight = partial(arms.treated, depends="the task or the weight")
 # What claims 14 and 15 take for granted: without a gain there is none to lose.
 DOWN, UP = "λ of -5, -3, -1", "λ of 0.5, 1, 3, 5"
@@ -480,9 +481,9 @@ CLAIMS = (
         "A penalty on all layers scores higher than on single ones",
         arms.treated(
             "score, single layers less all layers",
-            arms.istar_at((-1,), layers=range(1, 25)),
+            SINGLE_LAYERS,
             "less",
-            base=AT_ONE[0],
+            base=arms.at_chosen_weights(AT_ONE[0]),
             expected_effect=arms.ISTAR_GAIN,
             depends="the task or the layer",
         ),

@@ -162,7 +162,7 @@ ITEMS = (
         "score by layer",
         *(_tasks("cola"), BERTS, Axis("settings", tuple(range(1, 13)), "method.layers", "layers", of_encoder=True)),
         caption=LAST_TWO,
-        treatment=arms.istar_at((-1,), layers=range(1, 13)),
+        treatment=istar.SINGLE_LAYERS,
     ),
     _similarity(
         "Table 1",

@@ -33,6 +33,7 @@ from isonb_lab.claims.verdicts import (
 from isonb_lab.papers import own_runs
 from isonb_lab.papers.arms import TABLES, istar_at
 from isonb_lab.papers.coverage import GRIDS
+from isonb_lab.papers.istar import SINGLE_LAYERS
 from isonb_lab.papers.paper_items import ITEMS
 from isonb_lab.papers.studies import DESIGNS
 from isonb_lab.runs.record import Record
@@ -121,6 +122,17 @@ def test_each_run_of_a_papers_size_has_an_arm_in_a_study_of_its_pages(paper, mon
         study = own_runs.study_of_runs(design, "all of them")
         read |= {run for run, settings in study.settings.items() if design.arm(settings)}
     assert [record.config for record in records if record.run_id not in read] == []
+
+
+def test_single_layers_are_judged_at_the_weight_that_the_paper_chose_for_an_encoder():
+    """Its Figure 8 has DistilBERT at -3: each run of the paper's grid on a layer alone is one of claim 15."""
+    runs = [flat(run.config) for run in load_grid("istar", "paper")]
+    alone = [run for run in runs if run.get("method.name") == "istar" and run["method.layers"] != "all"]
+    distil = [run for run in alone if "distilbert" in run["model"]]
+    assert {run["method.weight"] for run in distil} == {-3}
+    assert len(distil) == 30
+    assert all(map(SINGLE_LAYERS.has, alone))
+    assert not SINGLE_LAYERS.has(distil[0] | {"method.weight": -1})
 
 
 def test_the_zeta_of_a_papers_encoder_is_that_of_its_task():
