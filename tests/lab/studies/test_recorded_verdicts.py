@@ -101,7 +101,9 @@ def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
     others = "IsoLayer's plain runs on MRPC have another head, Shrink's more passes"
     assert settings[16] == "minilm; MRPC; 3 seeds", others
     assert settings[17] == "minilm; CoLA; 3 seeds"
-    assert settings[21] == "minilm; MRPC, CoLA; 10% of rows held out; no rows held out; 3 to 5 seeds"
+    assert (
+        settings[21] == "minilm; MRPC, CoLA, SST-2 with test rows; 10% of rows held out; no rows held out; 3 to 5 seeds"
+    )
     assert settings[23] == settings[24] == "minilm; CoLA, MRPC; 3 seeds"
     assert settings[15] == "tiny; SST-2 with test rows; layers 1, 2, 3, 4; weight -1; 10 seeds"
 
