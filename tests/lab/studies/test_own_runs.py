@@ -10,7 +10,6 @@ import pytest
 import yaml
 from cola import write_rows
 
-from isonb.cli import main
 from isonb_lab.claims.design import StudyError
 from isonb_lab.claims.verdicts import Claim
 from isonb_lab.papers import arms, head_to_head, heads, istar, plain_encoders
@@ -21,6 +20,8 @@ from isonb_lab.runs.record import Record, read_record, write_record
 from isonb_lab.runs.recordings import FOLDER
 from isonb_lab.runs.settings import resolve
 from isonb_lab.runtime.glue import glued
+from isonb_lab.sweeps.grids import load_grid
+from isonb_lab.sweeps.inline import run_all
 from tests.lab import own_runs, random_models
 
 SST2, RTE = (f"{task} ({own_runs.BERT})" for task in ("SST-2", "RTE"))
@@ -219,8 +220,8 @@ RESULTS = {  # parameters of a page, and what it then says
     "papers/softdecay_more": (
         SMALL
         | {"pairs": 40, "listed": 9, "tuning": 1, "sentences": 32}
-        | {"task": "english_similarity", "encoder": "minilm", "alpha": -0.6},
-        {"deepest": "–", "n-recorded": "0", "live-encoder": "minilm", "live-task": "english_similarity"},
+        | {"task": "english_similarity", "alpha": -0.6},
+        {"deepest": "–", "n-recorded": "0", "live-task": "english_similarity"},
     ),
     "results/head_to_head": (
         {},
@@ -268,9 +269,12 @@ def part_of_figure_3():
     return block | chosen | FITTING | LEARNING
 
 
-@pytest.mark.slow(seconds=120)
-def test_a_reader_sweeps_a_part_of_the_papers_grid_and_the_page_judges_these_runs(tmp_path, monkeypatch):
-    """With a small random BERT under its name of the hub and made-up rows; a file says which part, no option does."""
+@pytest.mark.slow(seconds=45)
+def test_a_reader_runs_a_part_of_the_papers_grid_and_the_page_judges_these_runs(tmp_path, monkeypatch):
+    """With a small random BERT under its name of the hub and made-up rows; a file says which part, no option does.
+
+    The runs are made in this process: `isonb sweep`, which starts one for each, has tests of its own.
+    """
     random_models.save("bert", tmp_path / "models" / own_runs.BERT)
     monkeypatch.setenv("ISONB_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -279,7 +283,9 @@ def test_a_reader_sweeps_a_part_of_the_papers_grid_and_the_page_judges_these_run
         write_rows(tmp_path / f"data/glue/rte/{split}.parquet", rows)
     grid, data, out = (tmp_path / name for name in ("grid.yaml", "data", "runs"))
     grid.write_text(yaml.safe_dump({"paper": [part_of_figure_3()]}), encoding="utf-8")
-    assert main(["sweep", str(grid), "--size", "paper", "--data", str(data), "--out", str(out), "--yes"]) == 0
+    monkeypatch.setenv("ISONB_DATA", str(data))
+    for record in run_all([planned.config for planned in load_grid(grid, "paper")], workers=1):
+        write_record(out / "records", record)
     chapter, shown = executed("papers/istar", tmp_path, monkeypatch, runs=str(out), **SMALL)
     told = {"own-place": f"{own_runs.BERT} on RTE", "claim-8": "not tested at its setting"}  # no weight below 0 has run
     assert glued(chapter).items() >= told.items()
