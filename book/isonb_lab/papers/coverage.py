@@ -142,9 +142,12 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
     return results
 
 
-def is_whole(found: Sequence[Counted]) -> bool:
-    """Whether all is shown that another encoder wouldn't change."""
-    return all(one.shown == one.printed for one in found if not one.axis.of_encoder)
+def extent(found: Sequence[Counted]) -> str:
+    """How much is shown of what another encoder leaves as it is: "whole", "part", or "none": an axis has nothing."""
+    here = [one for one in found if not one.axis.of_encoder]
+    if all(one.shown == one.printed for one in here):
+        return "whole"
+    return "part" if all(one.shown for one in here) else "none"
 
 
 def _of_method(axis: Axis, item: Item, runs: pd.DataFrame) -> pd.DataFrame:

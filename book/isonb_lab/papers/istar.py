@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -171,7 +171,12 @@ def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
 
     The lead is over the second best. None with fewer than two settings or two seeds in common.
     """
-    scores, common = _choices(study, suite)
+    return _best(*_choices(study, suite))
+
+
+def _best(
+    scores: Mapping[str, Mapping[tuple[str, int], float]], common: Sequence[tuple[str, int]]
+) -> tuple[str, list[float]] | None:
     if len(scores) < 2 or len(common) < 2:
         return None
     *_, second, best = sorted(scores, key=lambda arm: sum(scores[arm][unit] for unit in common))
@@ -195,7 +200,7 @@ def best_settings(*studies: Study) -> pd.DataFrame:
             key = task_name(run["task"].removesuffix("_joint")), str(run["model"])
             more = str(suite).removeprefix(task_and_encoder(run)).removeprefix(", ")
             scores, common = _choices(study, str(suite))
-            if one := best_setting(study, str(suite)):
+            if one := _best(scores, common):
                 found.setdefault(key, []).append((more, *one))
             elif scores:
                 counts = ((len(scores), "setting"), (len(common), "seed"))

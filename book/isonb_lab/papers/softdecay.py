@@ -291,8 +291,8 @@ CLAIMS = (
         kind="identity",
     ),
 )
-# Other plain runs with a pooler have all rows of their tasks, or two passes.
-PLAIN_RUNS = arms.plain_on(arms.SOFTDECAY_TASKS, head=("pooler",), train_examples=(10000,), epochs=(3,))
+# Other plain runs of three passes with a pooler have all rows of their tasks.
+PLAIN_RUNS = arms.plain_on(arms.SOFTDECAY_TASKS, train_examples=(10000,), **arms.SOFTDECAY_TRAINING)
 PAPER_RUNS = arms.paper_design("softdecay", {PLAIN: PLAIN_RUNS, arms.SOFTDECAY: arms.SOFTDECAY_LAYER})
 DESIGN = Design(
     name="softdecay",
